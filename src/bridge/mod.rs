@@ -1,0 +1,6 @@
+//! The ACP agent. Owns the engines and the sessions; its only public item is the agent value that
+//! `serve` connects to standard input and output, and that `tui` and `run` connect in-process.
+
+pub mod engine;
+pub mod session;
+pub mod translate;

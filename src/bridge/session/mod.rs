@@ -1,0 +1,2 @@
+//! Sessions: the registry of ACP session ids, and for each live session one actor around a pure
+//! state machine (input → effects). Called by the ACP handlers in `bridge::agent`.

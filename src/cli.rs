@@ -1,0 +1,1 @@
+//! The command line: clap types only. Parsed by `main`, turned into a `Config` by `config`.

@@ -1,0 +1,112 @@
+//! Settings: flags, the settings file and environment variables become one immutable [`Config`].
+//! The only reader of environment variables. Made once by `main`, then passed as a value.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A snapshot of the environment, so that everything that depends on it can be tested with values.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Env(BTreeMap<OsString, OsString>);
+
+impl Env {
+    /// Takes the process's environment as it is now.
+    pub fn from_process() -> Self {
+        Self(std::env::vars_os().collect())
+    }
+
+    /// Returns the variable; an empty value counts as unset.
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|v| !v.is_empty())
+    }
+
+    /// Returns the variable as text; unset when empty or not UTF-8.
+    pub fn str(&self, name: &str) -> Option<&str> {
+        self.get(name).and_then(OsStr::to_str)
+    }
+
+    /// Returns the variable as a path.
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
+        self.get(name).map(PathBuf::from)
+    }
+
+    /// Returns whether the variable is a yes (anything but `0`, `false`, `off`, `no`, empty).
+    pub fn flag(&self, name: &str) -> Option<bool> {
+        self.str(name)
+            .map(|v| !matches!(v.trim().to_ascii_lowercase().as_str(), "0" | "false" | "off" | "no"))
+    }
+
+    /// All variables, for a child's environment.
+    pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        self.0.iter().map(|(k, v)| (k.as_os_str(), v.as_os_str()))
+    }
+}
+
+impl<K: Into<OsString>, V: Into<OsString>> FromIterator<(K, V)> for Env {
+    fn from_iter<T: IntoIterator<Item = (K, V)>>(iter: T) -> Self {
+        Self(iter.into_iter().map(|(k, v)| (k.into(), v.into())).collect())
+    }
+}
+
+/// Everything that was decided before the program began.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The environment at start.
+    pub env: Env,
+    /// The user's home directory.
+    pub home: PathBuf,
+    /// ZCode's own directory (`$ZCODE_HOME`, else `~/.zcode`): read, hardly ever written.
+    pub zcode_home: PathBuf,
+    /// Where this program keeps its own state (logs, drafts, demo sessions), mode 0700.
+    pub state_dir: PathBuf,
+    /// Which engine to start and how.
+    pub engine: EngineConfig,
+    /// Defaults for new sessions.
+    pub session: SessionConfig,
+    /// How long a question to the user may stay open; `None` waits for ever.
+    pub interaction_timeout: Option<Duration>,
+    /// `ZCODE_ACP_STEER_PERSIST_MS`: how long a guide waits for the session's first event.
+    pub steer_persist: Duration,
+    /// `ZCODE_ACP_STEER_FK_RETRY_MS`: how long a guide is retried on the persistence race.
+    pub steer_fk_retry: Duration,
+    /// Where tool approvals go as files (`ZCODE_ACP_APPROVAL_BRIDGE=1` and the directory exists).
+    pub approval_dir: Option<PathBuf>,
+}
+
+/// Which engine to start and how.
+#[derive(Debug, Clone, Default)]
+pub struct EngineConfig {
+    /// Run the simulated engine instead of the real one.
+    pub demo: Option<DemoConfig>,
+    /// Tools that the engine is told not to offer (`ZCODE_DISALLOWED_TOOLS`).
+    pub disallowed_tools: Vec<String>,
+    /// Keep the Cron tools (`ZCODE_ENABLE_AUTOMATION_TOOLS`).
+    pub automation_tools: bool,
+    /// Leave Node's address-family races on (`ZCODE_KEEP_HAPPY_EYEBALLS`).
+    pub keep_happy_eyeballs: bool,
+}
+
+/// How the simulated engine runs.
+#[derive(Debug, Clone, Default)]
+pub struct DemoConfig {
+    /// Which engine version it plays (`0.15`, `0.16.5`, `0.16.9`); `None` is the newest.
+    pub profile: Option<String>,
+    /// Pace of its streams: 1.0 looks real, 0 is as fast as possible.
+    pub pace: Option<f64>,
+    /// Where its sessions persist; `None` is below the state directory.
+    pub store: Option<PathBuf>,
+}
+
+/// Defaults for new sessions.
+#[derive(Debug, Clone, Default)]
+pub struct SessionConfig {
+    /// Mode asked for (`ZCODE_ACP_MODE`, `session.mode`); never `yolo` unless it says so.
+    pub mode: Option<String>,
+    /// Model asked for (`ZCODE_ACP_MODEL`, or `ZCODE_PROVIDER` with `ZCODE_MODEL`).
+    pub model: Option<String>,
+    /// A line at the end of each turn (`session.showCompletionStatus`).
+    pub show_completion_status: Option<bool>,
+    /// Compact by itself above this many tokens; 0 or `None` is off.
+    pub auto_compact_threshold: Option<u64>,
+}

@@ -1,0 +1,2 @@
+//! Errors as people see them: a kind (which decides the exit code), a cause and hints.
+//! Made by the subcommands, printed by `main`.

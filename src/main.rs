@@ -1,0 +1,3 @@
+//! Entry point: parse, start logging, run the command, print the error, exit code.
+
+fn main() {}

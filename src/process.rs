@@ -1,0 +1,3 @@
+//! The only place that starts child processes. Each child leads a session and process group of its
+//! own, and a watchdog ends the whole group when this process goes away in any manner.
+//! Called by `bridge::engine` (the engine) and by the terminal (a foreign agent, its commands).

@@ -1,0 +1,1 @@
+//! PURE. (Model, Msg) → Model and commands. No I/O, no drawing.

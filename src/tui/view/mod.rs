@@ -1,0 +1,1 @@
+//! PURE. Model → cells. Knows ratatui, not ACP.
