@@ -1,1 +1,204 @@
-//! The command line: clap types only. Parsed by `main`, turned into a `Config` by `config`.
+//! The command line: clap types only. Owns names, help texts and value checks; does nothing.
+//! Parsed by `main`, read by the subcommands.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// The version line: version, commit and build profile.
+pub const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (",
+    env!("ZCODE_ACP_COMMIT"),
+    ", ",
+    env!("ZCODE_ACP_PROFILE"),
+    " build)"
+);
+
+/// The ZCode coding engine as a standard ACP agent, and a terminal chat on top of it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "zcode-acp",
+    version = VERSION,
+    about,
+    long_about = "Drives the ZCode coding engine that is installed and signed in on this machine, with your own plan.\n\n\
+        In a terminal it is a chat. Started by an editor (or with `serve`) it is an ACP agent over standard input and \
+        output. No subcommand means `tui` when both standard input and output are terminals, else `serve`.",
+    after_help = "Try it without an engine:  zcode-acp tui --demo\n\
+        Find out what is wrong:    zcode-acp doctor\n\
+        Settings: ~/.config/zcode-acp/config.json; a flag beats the file, the file beats the environment.",
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// What to do; absent means `tui` on a terminal, else `serve`.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Options that every subcommand takes.
+    #[command(flatten)]
+    pub global: GlobalArgs,
+}
+
+/// Options that every subcommand takes.
+#[derive(Debug, Clone, Default, Args)]
+pub struct GlobalArgs {
+    /// Record both wires (engine and ACP) to FILE, secrets removed.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Sign in, or see how to (what ACP clients start for "terminal" authentication).
+    #[arg(long, hide = true)]
+    pub login: bool,
+    /// The same as --login, by the name that some clients use.
+    #[arg(long, hide = true)]
+    pub setup: bool,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Chat in this terminal.
+    Tui(TuiArgs),
+    /// Serve one ACP client (an editor) over standard input and output.
+    Serve(ServeArgs),
+    /// Play the engine: line protocol on standard input and output.
+    #[command(hide = true)]
+    SimEngine(SimEngineArgs),
+    /// Wait for a parent to die, then end a process group.
+    #[command(hide = true)]
+    Watchdog(WatchdogArgs),
+}
+
+/// Which engine to drive.
+#[derive(Debug, Clone, Default, Args)]
+pub struct EngineArgs {
+    /// Use the built-in simulated engine: no account, no model, no network.
+    #[arg(long)]
+    pub demo: bool,
+    /// Engine version the demo plays: 0.15, 0.16.5 or 0.16.9.
+    #[arg(long, value_name = "VERSION", requires = "demo", hide_short_help = true)]
+    pub demo_profile: Option<String>,
+    /// Pace of the demo: 1 looks real, 0 is as fast as possible.
+    #[arg(long, value_name = "FACTOR", requires = "demo", hide_short_help = true)]
+    pub demo_pace: Option<f64>,
+    /// Where the demo keeps its sessions.
+    #[arg(long, value_name = "DIR", requires = "demo", hide_short_help = true)]
+    pub demo_store: Option<PathBuf>,
+}
+
+/// Options of `tui`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TuiArgs {
+    /// Which engine to drive.
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    /// Chat with any other ACP agent: the command that starts it.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "demo")]
+    pub agent: Option<String>,
+    /// Working directory of the session.
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Go on with this session.
+    #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
+    pub session: Option<String>,
+    /// Go on with the newest session of the working directory.
+    #[arg(long = "continue")]
+    pub continue_last: bool,
+    /// Model to begin with.
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Mode to begin with.
+    #[arg(long, value_name = "MODE")]
+    pub mode: Option<String>,
+    /// Prompt to send at once.
+    #[arg(value_name = "PROMPT")]
+    pub prompt: Option<String>,
+}
+
+/// Options of `serve`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ServeArgs {
+    /// Which engine to drive.
+    #[command(flatten)]
+    pub engine: EngineArgs,
+}
+
+/// Options of `sim-engine`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SimEngineArgs {
+    /// Engine version to play: 0.15, 0.16.5 or 0.16.9.
+    #[arg(long, value_name = "VERSION")]
+    pub profile: Option<String>,
+    /// Pace: 1 looks real, 0 is as fast as possible.
+    #[arg(long, value_name = "FACTOR")]
+    pub pace: Option<f64>,
+    /// Where sessions persist.
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// The real engine's own arguments, taken and ignored.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub ignored: Vec<String>,
+}
+
+/// Options of `watchdog`.
+#[derive(Debug, Clone, Args)]
+pub struct WatchdogArgs {
+    /// The process group to end.
+    #[arg(long)]
+    pub group: i32,
+}
+
+impl Cli {
+    /// Returns the command to run, given whether standard input and output are both terminals.
+    pub fn command_or_default(&mut self, on_terminal: bool) -> Command {
+        match self.command.take() {
+            Some(command) => command,
+            None if on_terminal => Command::Tui(TuiArgs::default()),
+            None => Command::Serve(ServeArgs::default()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_bare_command_chats_on_a_terminal_and_serves_elsewhere() {
+        let mut cli = parse("zcode-acp").unwrap();
+        assert!(matches!(cli.command_or_default(true), Command::Tui(_)));
+        assert!(matches!(cli.command_or_default(false), Command::Serve(_)));
+    }
+
+    #[test]
+    fn the_demo_and_another_agent_exclude_each_other() {
+        assert!(parse("zcode-acp tui --demo").is_ok());
+        assert!(parse("zcode-acp tui --demo --agent x").is_err());
+        assert!(parse("zcode-acp tui --demo-pace 0").is_err());
+    }
+
+    #[test]
+    fn the_simulated_engine_takes_the_real_engines_arguments() {
+        let cli =
+            parse("zcode-acp sim-engine --pace 0 app-server --stdio --disallowed-tools X").unwrap();
+        let Some(Command::SimEngine(args)) = cli.command else { panic!("not sim-engine") };
+        assert_eq!(args.pace, Some(0.0));
+        assert_eq!(args.ignored.len(), 4);
+    }
+
+    #[test]
+    fn help_hides_what_is_not_for_people() {
+        let help = Cli::command().render_long_help().to_string();
+        assert!(!help.contains("sim-engine") && !help.contains("watchdog"), "{help}");
+        assert!(help.contains("doctor"));
+    }
+}

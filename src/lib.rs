@@ -20,4 +20,5 @@ pub mod redact;
 pub mod bridge;
 pub mod tui;
 
+pub mod chat;
 pub mod serve;

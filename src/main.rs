@@ -1,3 +1,41 @@
-//! Entry point: parse, start logging, run the command, print the error, exit code.
+//! Entry point: parse, read the settings, start logging, run the command, print the error.
 
-fn main() {}
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use zcode_acp::cli::{Cli, Command};
+use zcode_acp::config::{Config, Env};
+use zcode_acp::error::AppError;
+use zcode_acp::{bridge, chat, logging, serve};
+
+fn main() -> ExitCode {
+    let mut cli = Cli::parse();
+    let on_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let command = cli.command_or_default(on_terminal);
+    match run(command, &cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(err) => {
+            // Nobody may be reading any more; the exit code still says it.
+            drop(writeln!(std::io::stderr(), "zcode-acp: {err}"));
+            ExitCode::from(err.kind.exit_code())
+        }
+    }
+}
+
+fn run(command: Command, cli: &Cli) -> Result<(), AppError> {
+    // The helpers of a bridge need neither settings nor a log.
+    let command = match command {
+        Command::SimEngine(args) => return bridge::engine::sim::main(&args),
+        Command::Watchdog(args) => return zcode_acp::process::watchdog_main(&args),
+        other => other,
+    };
+    let config = Config::load(Env::from_process(), &cli.global, &command)?;
+    let notes = config.warnings.iter().cloned().chain(logging::init(&config));
+    notes.for_each(|note| tracing::warn!("{note}"));
+    match command {
+        Command::Tui(args) => chat::run(config, args),
+        Command::Serve(_) => serve::run(config),
+        Command::SimEngine(_) | Command::Watchdog(_) => Ok(()),
+    }
+}

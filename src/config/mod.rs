@@ -1,5 +1,13 @@
 //! Settings: flags, the settings file and environment variables become one immutable [`Config`].
 //! The only reader of environment variables. Made once by `main`, then passed as a value.
+//!
+//! For each setting a flag beats the file, the file beats the environment, the environment beats
+//! the default. A broken file never stops anything: what is wrong becomes a warning.
+
+mod file;
+mod load;
+
+pub use file::{SettingsFile, settings_path};
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -33,8 +41,9 @@ impl Env {
 
     /// Returns whether the variable is a yes (anything but `0`, `false`, `off`, `no`, empty).
     pub fn flag(&self, name: &str) -> Option<bool> {
-        self.str(name)
-            .map(|v| !matches!(v.trim().to_ascii_lowercase().as_str(), "0" | "false" | "off" | "no"))
+        self.str(name).map(|v| {
+            !matches!(v.trim().to_ascii_lowercase().as_str(), "0" | "false" | "off" | "no")
+        })
     }
 
     /// All variables, for a child's environment.
@@ -72,6 +81,15 @@ pub struct Config {
     pub steer_fk_retry: Duration,
     /// Where tool approvals go as files (`ZCODE_ACP_APPROVAL_BRIDGE=1` and the directory exists).
     pub approval_dir: Option<PathBuf>,
+    /// Ask the account's services which plans are valid (`ZCODE_ACP_LIVE_ENTITLEMENT`); off unless
+    /// the user turned it on.
+    pub live_entitlement: bool,
+    /// Where both wires are recorded (`--trace FILE`).
+    pub trace: Option<PathBuf>,
+    /// The settings file that was looked for.
+    pub settings_path: PathBuf,
+    /// What was wrong with the settings; each names file, line and key. For the log and `doctor`.
+    pub warnings: Vec<String>,
 }
 
 /// Which engine to start and how.

@@ -1,0 +1,242 @@
+//! Puts flags, the settings file, the environment and the defaults together. Called by `main`, and
+//! by tests through [`Config::from_env`].
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::file::{SettingsFile, settings_path};
+use super::{Config, DemoConfig, EngineConfig, Env, SessionConfig};
+use crate::cli::{Command, EngineArgs, GlobalArgs};
+use crate::error::AppError;
+
+/// How long a guide waits for the session's first event; the engine needs about a third of a second.
+const STEER_PERSIST: Duration = Duration::from_secs(3);
+/// How long a guide is retried when the session is not in the engine's database yet.
+const STEER_FK_RETRY: Duration = Duration::from_secs(3);
+
+impl Config {
+    /// Reads the settings file and puts everything together. Fails only without a home directory.
+    pub fn load(env: Env, global: &GlobalArgs, command: &Command) -> Result<Self, AppError> {
+        let home = home(&env).ok_or_else(|| {
+            AppError::failed("cannot find your home directory").hint("set HOME to it")
+        })?;
+        let file = SettingsFile::read(&settings_path(&env, &home));
+        let mut config = Self::from_env(env, home, &file);
+        config.trace.clone_from(&global.trace);
+        match command {
+            Command::Tui(args) => {
+                config.take_engine_flags(&args.engine);
+                config.take_session_flags(args.model.as_deref(), args.mode.as_deref());
+            }
+            Command::Serve(args) => config.take_engine_flags(&args.engine),
+            Command::SimEngine(_) | Command::Watchdog(_) => {}
+        }
+        Ok(config)
+    }
+
+    /// Puts settings file, environment and defaults together, without flags. Touches no disk but
+    /// to see whether the approval directory exists.
+    pub fn from_env(env: Env, home: PathBuf, file: &SettingsFile) -> Self {
+        let mut warnings = file.warnings.clone();
+        let mut number = |key: &str, name: &str| match (file.count(key), env.str(name)) {
+            (Some(n), _) => Some(n),
+            (None, Some(word)) => word.trim().parse::<u64>().map_or_else(
+                |err| {
+                    warnings.push(format!("{name}={word}: {err}; using the default"));
+                    None
+                },
+                Some,
+            ),
+            (None, None) => None,
+        };
+        let interaction = number("interaction.timeoutMs", "ZCODE_ACP_INTERACTION_TIMEOUT_MS");
+        let threshold = number("autoCompact.threshold", "ZCODE_ACP_AUTO_COMPACT_THRESHOLD");
+        let persist = number("", "ZCODE_ACP_STEER_PERSIST_MS");
+        let retry = number("", "ZCODE_ACP_STEER_FK_RETRY_MS");
+        let flag = |key: &str, name: &str| file.flag(key).or_else(|| env.flag(name));
+        let text = |key: &str, name: &str| {
+            file.text(key).or_else(|| env.str(name)).map(|t| t.trim().to_owned())
+        };
+        Self {
+            zcode_home: env.path("ZCODE_HOME").unwrap_or_else(|| home.join(".zcode")),
+            state_dir: state_dir(&env, &home),
+            engine: EngineConfig {
+                demo: None,
+                disallowed_tools: file
+                    .texts("engine.disallowedTools")
+                    .unwrap_or_else(|| words(env.str("ZCODE_DISALLOWED_TOOLS"))),
+                automation_tools: flag("engine.automationTools", "ZCODE_ENABLE_AUTOMATION_TOOLS")
+                    == Some(true),
+                keep_happy_eyeballs: env.flag("ZCODE_KEEP_HAPPY_EYEBALLS") == Some(true),
+            },
+            session: SessionConfig {
+                mode: text("session.mode", "ZCODE_ACP_MODE"),
+                model: text("session.model", "ZCODE_ACP_MODEL").or_else(|| {
+                    // The TypeScript bridge pins a model by two variables, and only by both.
+                    let (provider, model) = (env.str("ZCODE_PROVIDER")?, env.str("ZCODE_MODEL")?);
+                    Some(format!("{provider}/{model}"))
+                }),
+                show_completion_status: flag(
+                    "session.showCompletionStatus",
+                    "ZCODE_ACP_SHOW_COMPLETION_STATUS",
+                ),
+                auto_compact_threshold: threshold.filter(|n| *n > 0),
+            },
+            interaction_timeout: interaction.filter(|n| *n > 0).map(Duration::from_millis),
+            steer_persist: persist.map_or(STEER_PERSIST, Duration::from_millis),
+            steer_fk_retry: retry.map_or(STEER_FK_RETRY, Duration::from_millis),
+            approval_dir: approval_dir(&env, &home, file),
+            live_entitlement: flag("accounts.liveCheck", "ZCODE_ACP_LIVE_ENTITLEMENT")
+                == Some(true),
+            trace: None,
+            settings_path: settings_path(&env, &home),
+            warnings,
+            home,
+            env,
+        }
+    }
+
+    fn take_engine_flags(&mut self, args: &EngineArgs) {
+        if args.demo {
+            self.engine.demo = Some(DemoConfig {
+                profile: args.demo_profile.clone(),
+                pace: args.demo_pace,
+                store: args.demo_store.clone(),
+            });
+        }
+    }
+
+    fn take_session_flags(&mut self, model: Option<&str>, mode: Option<&str>) {
+        if let Some(model) = model {
+            self.session.model = Some(model.to_owned());
+        }
+        if let Some(mode) = mode {
+            self.session.mode = Some(mode.to_owned());
+        }
+    }
+}
+
+fn home(env: &Env) -> Option<PathBuf> {
+    env.path("HOME")
+        .or_else(|| directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_path_buf()))
+}
+
+/// The platform's place for state: logs, drafts, demo sessions.
+fn state_dir(env: &Env, home: &Path) -> PathBuf {
+    if let Some(dir) = env.path("ZCODE_ACP_STATE_DIR") {
+        return dir;
+    }
+    if cfg!(target_os = "macos") {
+        return home.join("Library/Application Support/zcode-acp");
+    }
+    env.path("XDG_STATE_HOME")
+        .filter(|dir| dir.is_absolute())
+        .unwrap_or_else(|| home.join(".local/state"))
+        .join("zcode-acp")
+}
+
+/// The directory must exist already: a bridge that nobody watches would deny everything.
+fn approval_dir(env: &Env, home: &Path, file: &SettingsFile) -> Option<PathBuf> {
+    if env.flag("ZCODE_ACP_APPROVAL_BRIDGE") != Some(true) {
+        return None;
+    }
+    let dir = match file.text("approvals.dir") {
+        Some(dir) => match dir.strip_prefix("~/") {
+            Some(rest) => home.join(rest),
+            None => PathBuf::from(dir),
+        },
+        None => {
+            env.path("ZCODE_ACP_APPROVAL_DIR").unwrap_or_else(|| home.join(".zcode-acp/pending"))
+        }
+    };
+    dir.is_dir().then_some(dir)
+}
+
+fn words(list: Option<&str>) -> Vec<String> {
+    list.unwrap_or_default()
+        .split([',', ' ', '\t', '\n'])
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(file: &str, env: &[(&str, &str)]) -> Config {
+        let file = SettingsFile::parse("config.json", file);
+        Config::from_env(env.iter().copied().collect(), PathBuf::from("/home/u"), &file)
+    }
+
+    #[test]
+    fn the_file_beats_the_environment_and_both_beat_the_default() {
+        let none = config("", &[]);
+        assert_eq!(none.session.mode, None);
+        assert_eq!(none.interaction_timeout, None);
+        let env = [("ZCODE_ACP_MODE", "build"), ("ZCODE_ACP_INTERACTION_TIMEOUT_MS", "7")];
+        let by_env = config("", &env);
+        assert_eq!(by_env.session.mode.as_deref(), Some("build"));
+        assert_eq!(by_env.interaction_timeout, Some(Duration::from_millis(7)));
+        let by_file = config(r#"{"session":{"mode":"plan"},"interaction":{"timeoutMs":0}}"#, &env);
+        assert_eq!(by_file.session.mode.as_deref(), Some("plan"));
+        assert_eq!(by_file.interaction_timeout, None);
+    }
+
+    #[test]
+    fn a_flag_beats_the_file() {
+        let mut config = config(r#"{"session":{"mode":"plan","model":"a/b"}}"#, &[]);
+        config.take_session_flags(None, Some("edit"));
+        assert_eq!(config.session.mode.as_deref(), Some("edit"));
+        assert_eq!(config.session.model.as_deref(), Some("a/b"));
+    }
+
+    #[test]
+    fn the_provider_pin_needs_both_variables() {
+        assert_eq!(config("", &[("ZCODE_PROVIDER", "p")]).session.model, None);
+        let pinned = config("", &[("ZCODE_PROVIDER", "p"), ("ZCODE_MODEL", "m")]);
+        assert_eq!(pinned.session.model.as_deref(), Some("p/m"));
+    }
+
+    #[test]
+    fn directories_follow_the_environment() {
+        let plain = config("", &[]);
+        assert_eq!(plain.zcode_home, Path::new("/home/u/.zcode"));
+        assert_eq!(plain.settings_path, Path::new("/home/u/.config/zcode-acp/config.json"));
+        let moved = config(
+            "",
+            &[("ZCODE_HOME", "/z"), ("XDG_CONFIG_HOME", "/c"), ("ZCODE_ACP_STATE_DIR", "/s")],
+        );
+        assert_eq!(moved.zcode_home, Path::new("/z"));
+        assert_eq!(moved.settings_path, Path::new("/c/zcode-acp/config.json"));
+        assert_eq!(moved.state_dir, Path::new("/s"));
+        // A relative XDG directory is invalid by its specification.
+        let relative = config("", &[("XDG_CONFIG_HOME", "c")]);
+        assert_eq!(relative.settings_path, plain.settings_path);
+    }
+
+    #[test]
+    fn the_approval_bridge_needs_its_switch_and_its_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().to_str().unwrap();
+        let on = ("ZCODE_ACP_APPROVAL_BRIDGE", "1");
+        assert_eq!(config("", &[("ZCODE_ACP_APPROVAL_DIR", path)]).approval_dir, None);
+        assert_eq!(config("", &[on]).approval_dir, None);
+        assert_eq!(config("", &[on, ("ZCODE_ACP_APPROVAL_DIR", "/nowhere")]).approval_dir, None);
+        let config = config("", &[on, ("ZCODE_ACP_APPROVAL_DIR", path)]);
+        assert_eq!(config.approval_dir.as_deref(), Some(dir.path()));
+    }
+
+    #[test]
+    fn a_number_that_is_none_is_a_warning() {
+        let config = config("", &[("ZCODE_ACP_AUTO_COMPACT_THRESHOLD", "lots")]);
+        assert_eq!(config.session.auto_compact_threshold, None);
+        assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
+    }
+
+    #[test]
+    fn lists_of_tools_are_split_by_commas_and_spaces() {
+        let config = config("", &[("ZCODE_DISALLOWED_TOOLS", "A, B C,,D")]);
+        assert_eq!(config.engine.disallowed_tools, ["A", "B", "C", "D"]);
+    }
+}
