@@ -3,6 +3,13 @@
 //!
 //! The import table here is the one in the README ("Architecture").
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::string_slice,
+    clippy::indexing_slicing,
+    reason = "all of this is test code, which fails by panicking"
+)]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
