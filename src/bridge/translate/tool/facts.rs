@@ -1,0 +1,115 @@
+//! PURE. What a tool's name and input tell: kind, title, locations (bridge behaviour 3.2, 3.3).
+
+use agent_client_protocol::v1::schema as acp;
+use serde_json::Value;
+
+use super::super::{Target, diff};
+
+/// Titles are cut to this many characters; a command is kept whole (its first line).
+const SUMMARY: usize = 60;
+
+/// The ACP kind of an engine tool.
+pub fn kind(name: &str) -> acp::ToolKind {
+    match name {
+        "Bash" | "bash" | "Shell" | "shell" | "PowerShell" => acp::ToolKind::Execute,
+        "Edit" | "edit" | "Write" | "write" | "MultiEdit" | "NotebookEdit" | "ApplyPatch"
+        | "apply_patch" => acp::ToolKind::Edit,
+        "Read" | "read" | "NotebookRead" | "ReadMcpResource" => acp::ToolKind::Read,
+        "Grep" | "grep" | "Glob" | "glob" | "LS" | "ToolSearch" => acp::ToolKind::Search,
+        "WebFetch" | "web_fetch" | "WebSearch" | "web_search" => acp::ToolKind::Fetch,
+        "ExitPlanMode" | "EnterPlanMode" => acp::ToolKind::SwitchMode,
+        _ => acp::ToolKind::Other,
+    }
+}
+
+/// True for tools that run a command line.
+pub fn is_shell(name: &str) -> bool {
+    kind(name) == acp::ToolKind::Execute
+}
+
+/// True for tools that change files.
+pub fn is_edit(name: &str) -> bool {
+    kind(name) == acp::ToolKind::Edit
+}
+
+/// True for tools that start a subagent.
+pub(super) fn is_subagent(name: &str) -> bool {
+    matches!(name, "Agent" | "Task" | "agent" | "task")
+}
+
+/// `<tool>: <summary of the input>`, or the tool's name alone.
+pub fn title(name: Option<&str>, input: Option<&Value>) -> String {
+    let name = name.unwrap_or("Tool");
+    match input.and_then(summary) {
+        Some(summary) => format!("{name}: {summary}"),
+        None => name.to_owned(),
+    }
+}
+
+/// What an input is about, on one line.
+fn summary(input: &Value) -> Option<String> {
+    match input {
+        Value::Null => None,
+        Value::String(text) => Some(cut(text)).filter(|t| !t.is_empty()),
+        Value::Object(map) if map.is_empty() => None,
+        Value::Object(map) => {
+            let text =
+                |key: &str| map.get(key).and_then(Value::as_str).filter(|t| !t.trim().is_empty());
+            if let Some(command) = text("command") {
+                return Some(one_line(command));
+            }
+            ["description", "query", "file_path", "path", "pattern", "url", "prompt"]
+                .iter()
+                .find_map(|key| text(key))
+                .map_or_else(|| Some(cut(&input.to_string())), |found| Some(cut(found)))
+        }
+        other => Some(cut(&other.to_string())),
+    }
+}
+
+/// The text on one line: line breaks would break a card's title.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn cut(text: &str) -> String {
+    let line = one_line(text);
+    if line.chars().count() <= SUMMARY {
+        return line;
+    }
+    let mut short: String = line.chars().take(SUMMARY - 1).collect();
+    short.push('…');
+    short
+}
+
+/// The files that an input names, as absolute paths.
+pub fn locations(name: Option<&str>, input: &Value, target: &Target) -> Vec<acp::ToolCallLocation> {
+    let Some(path) = diff::path_of(input).and_then(|p| target.absolute(p)) else {
+        return Vec::new();
+    };
+    let reads = name.is_some_and(|n| kind(n) == acp::ToolKind::Read);
+    let line = reads.then(|| {
+        let offset = input.get("offset").and_then(Value::as_u64).unwrap_or(1);
+        u32::try_from(offset.max(1)).unwrap_or(u32::MAX)
+    });
+    vec![acp::ToolCallLocation::new(path).line(line)]
+}
+
+/// The child session that a call id of the form `tool_subagent_<uuid>_call_<hex>` belongs to.
+pub(super) fn child_session(tool_call_id: &str) -> Option<String> {
+    let rest = tool_call_id.strip_prefix("tool_subagent_")?;
+    let (uuid, _) = rest.split_once("_call_")?;
+    (!uuid.is_empty()).then(|| format!("sess_subagent_{uuid}"))
+}
+
+/// The value of the first complete summary key in a JSON text that is still being streamed.
+pub(super) fn early_title(name: Option<&str>, partial: &str) -> Option<String> {
+    let keys = ["\"command\"", "\"file_path\"", "\"path\"", "\"url\"", "\"pattern\""];
+    let (at, key) = keys.iter().filter_map(|key| partial.find(key).map(|at| (at, key))).min()?;
+    let rest = partial.get(at + key.len()..)?.trim_start().strip_prefix(':')?;
+    let rest = rest.trim_start();
+    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<String>();
+    let value = values.next()?.ok()?;
+    let short = if *key == "\"command\"" { one_line(&value) } else { cut(&value) };
+    Some(format!("{}: {short}", name.unwrap_or("Tool")))
+}
