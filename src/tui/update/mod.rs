@@ -1,1 +1,3 @@
 //! PURE. (Model, Msg) → Model and commands. No I/O, no drawing.
+
+pub mod acp;
