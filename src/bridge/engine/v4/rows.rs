@@ -1,0 +1,487 @@
+//! PURE. What is remembered of a topic's rows, and what each operation changes about them, as [`Fact`]s in order.
+//!
+//! A row keeps lengths and check sums of its texts, never the texts: a piece costs the work of that piece, and a whole row
+//! that comes again (every change of state sends one) yields the part that is new. Called by [`super::topic`].
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::state::StatePatch;
+use super::wire::{Row, RowId};
+
+/// Most rows that are remembered; changes of older ones are passed over.
+const MAX_ROWS: usize = 4096;
+
+/// The kinds of row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RowKind {
+    /// One per turn: its state.
+    TurnHeader,
+    /// What was said to the agent.
+    UserInput,
+    /// Message text.
+    AssistantText,
+    /// Thought text.
+    Reasoning,
+    /// A tool call.
+    ToolCall,
+    /// A subagent, under the call that started it.
+    Subagent,
+    /// A mark: compaction, model change, retry notice, …
+    Timeline,
+    /// A kind this bridge has no use for.
+    Other,
+}
+
+impl RowKind {
+    fn from_wire(kind: &str) -> Self {
+        match kind {
+            "turnHeader" => Self::TurnHeader,
+            "userInput" => Self::UserInput,
+            "assistantText" => Self::AssistantText,
+            "reasoning" => Self::Reasoning,
+            "toolCall" => Self::ToolCall,
+            "subagent" => Self::Subagent,
+            "timelineMarker" => Self::Timeline,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// What a fact needs to know of its row; shared, so that a piece of text costs no copies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowHead {
+    /// The row.
+    pub row_id: RowId,
+    /// Its kind.
+    pub kind: RowKind,
+    /// The turn it stands in.
+    pub turn_id: Option<String>,
+    /// The assistant message, for the text kinds.
+    pub message_id: Option<String>,
+    /// The call, for `toolCall`.
+    pub tool_call_id: Option<String>,
+    /// The tool.
+    pub tool_name: Option<String>,
+    /// The call that started a subagent, or that this call runs inside.
+    pub parent_tool_call_id: Option<String>,
+    /// A subagent's session.
+    pub child_session_id: Option<String>,
+}
+
+/// One thing that changed in a topic.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fact {
+    /// A picture of the whole topic follows: the first one, or one after a gap.
+    Snapshot {
+        /// The first one of this topic, or one of a new log: its rows are history.
+        initial: bool,
+        /// Rows are missing between what was known and the picture.
+        hole: bool,
+    },
+    /// A row that was not there before; details follow as facts of their own.
+    Opened(Arc<RowHead>),
+    /// Message or thought text, the next piece.
+    Text(Arc<RowHead>, String),
+    /// Text that does not continue what was there: the row was written anew.
+    Rewritten(Arc<RowHead>, String),
+    /// A text row is complete, interrupted or failed.
+    Closed(Arc<RowHead>, String),
+    /// A tool's input, the next piece (JSON text).
+    InputText(Arc<RowHead>, String),
+    /// A tool's whole input.
+    Input(Arc<RowHead>, Value),
+    /// A tool's output, the next piece.
+    Output(Arc<RowHead>, String),
+    /// A tool's output that does not continue what was there.
+    OutputWhole(Arc<RowHead>, String),
+    /// A tool call changed its state.
+    Tool(Arc<RowHead>, ToolChange),
+    /// A turn changed its state.
+    Turn(Arc<RowHead>, TurnChange),
+    /// Something was said to the agent.
+    UserInput(Arc<RowHead>, Said),
+    /// A subagent appeared or changed its state.
+    Subagent(Arc<RowHead>, SubagentChange),
+    /// A subagent's own summary, the next piece.
+    Summary(Arc<RowHead>, String),
+    /// A mark.
+    Marker(Arc<RowHead>, Value),
+    /// Rows that are no longer there.
+    Removed(Vec<Arc<RowHead>>),
+    /// State keys that changed.
+    State(Box<StatePatch>),
+}
+
+/// State of a tool call.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolChange {
+    /// `inputStreaming`, `pendingApproval`, `running`, `success`, `error` or `cancelled`.
+    pub status: String,
+    /// Why it failed.
+    pub error: Option<Value>,
+    /// A preview of output that has no text.
+    pub output_preview: Option<Value>,
+    /// It goes on in the background …
+    pub backgrounded: bool,
+    /// … as this work.
+    pub work_id: Option<String>,
+}
+
+/// State of a turn.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TurnChange {
+    /// `running`, `completedSuccess`, `completedInterrupted` or `failed`.
+    pub state: String,
+    /// `realUser`, `backgroundResult`, `goalContinuation`, …
+    pub origin: Option<String>,
+    /// What it changed.
+    pub file_changes: Option<Value>,
+}
+
+/// A user's input.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Said {
+    /// What was said.
+    pub text: String,
+    /// `realUser`, `backgroundResult`, …
+    pub origin: Option<String>,
+    /// It was taken into a running turn.
+    pub guided: bool,
+    /// The command it came with.
+    pub source_command_id: Option<String>,
+}
+
+/// State of a subagent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SubagentChange {
+    /// `running`, `waiting`, `blocked`, `success`, `failed`, `cancelled` or `lost`.
+    pub status: String,
+    /// Its type.
+    pub subagent_type: Option<String>,
+    /// What it is to do.
+    pub title: Option<String>,
+}
+
+/// How much of a text is known, without the text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Grown {
+    len: usize,
+    crc: u32,
+}
+
+enum Whole<'t> {
+    Same,
+    Longer(&'t str),
+    Other,
+}
+
+impl Grown {
+    fn append(&mut self, piece: &str) {
+        let mut hasher = crc32fast::Hasher::new_with_initial_len(self.crc, self.len as u64);
+        hasher.update(piece.as_bytes());
+        *self = Self { len: self.len + piece.len(), crc: hasher.finalize() };
+    }
+
+    /// Compares with a whole text and takes it over.
+    fn replace<'t>(&mut self, text: &'t str) -> Whole<'t> {
+        let known = text.get(..self.len).filter(|it| crc32fast::hash(it.as_bytes()) == self.crc);
+        let whole = match known.and_then(|_| text.get(self.len..)) {
+            Some("") => Whole::Same,
+            Some(suffix) => Whole::Longer(suffix),
+            None => Whole::Other,
+        };
+        *self = Self { len: text.len(), crc: crc32fast::hash(text.as_bytes()) };
+        whole
+    }
+}
+
+#[derive(Debug)]
+struct Kept {
+    head: Arc<RowHead>,
+    text: Grown,
+    summary: Grown,
+    input: Grown,
+    output: Grown,
+    /// `state` or `status`, whichever the kind has.
+    state: String,
+    input_known: bool,
+}
+
+/// The rows of one topic.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    known: HashMap<RowId, Kept>,
+    order: VecDeque<RowId>,
+}
+
+impl Rows {
+    /// Takes a whole row. Rows that are `quiet` are history: they are remembered and yield no facts.
+    pub(super) fn upsert(&mut self, row: Row, quiet: bool, out: &mut Vec<Fact>) {
+        let start = out.len();
+        if !self.known.contains_key(&row.row_id) {
+            if self
+                .order
+                .front()
+                .is_some_and(|oldest| self.order.len() >= MAX_ROWS && row.row_id < *oldest)
+            {
+                return;
+            }
+            let head = Arc::new(head_of(&row));
+            out.push(Fact::Opened(head.clone()));
+            self.order.push_back(row.row_id.clone());
+            let kept = Kept {
+                head,
+                text: Grown::default(),
+                summary: Grown::default(),
+                input: Grown::default(),
+                output: Grown::default(),
+                state: String::new(),
+                input_known: false,
+            };
+            self.known.insert(row.row_id.clone(), kept);
+            self.forget_oldest();
+        }
+        if let Some(kept) = self.known.get_mut(&row.row_id) {
+            kept.merge(row, out);
+        }
+        if quiet {
+            out.truncate(start);
+        }
+    }
+
+    /// Adds a piece to a row's text; false when the row is newer than every known one (its beginning was lost).
+    pub(super) fn delta(
+        &mut self,
+        row_id: &RowId,
+        path: &str,
+        piece: String,
+        out: &mut Vec<Fact>,
+    ) -> bool {
+        let Some(kept) = self.known.get_mut(row_id) else {
+            return self.order.back().is_some_and(|newest| row_id < newest);
+        };
+        if piece.is_empty() {
+            return true;
+        }
+        let head = kept.head.clone();
+        match path {
+            "text" => {
+                kept.text.append(&piece);
+                out.push(Fact::Text(head, piece));
+            }
+            "inputText" => {
+                kept.input.append(&piece);
+                out.push(Fact::InputText(head, piece));
+            }
+            "output.text" => {
+                kept.output.append(&piece);
+                out.push(Fact::Output(head, piece));
+            }
+            "summaryText" => {
+                kept.summary.append(&piece);
+                out.push(Fact::Summary(head, piece));
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// Removes that row and all later ones.
+    pub(super) fn remove_from(&mut self, row_id: &RowId, out: &mut Vec<Fact>) {
+        let Some(position) = self.order.iter().rposition(|it| it == row_id) else { return };
+        let removed = self.order.split_off(position);
+        let heads =
+            removed.iter().filter_map(|it| self.known.remove(it)).map(|it| it.head).collect();
+        out.push(Fact::Removed(heads));
+    }
+
+    /// Takes the rows of a picture; returns true when some are missing between it and what was known.
+    pub(super) fn replace(
+        &mut self,
+        window: Vec<Row>,
+        has_more: bool,
+        quiet: bool,
+        out: &mut Vec<Fact>,
+    ) -> bool {
+        let overlaps = window.first().is_none_or(|it| self.known.contains_key(&it.row_id));
+        let hole = has_more && !overlaps && !self.order.is_empty();
+        let gone = match window.first().map(|it| &it.row_id) {
+            Some(first) => self
+                .order
+                .iter()
+                .find(|it| *it >= first && !window.iter().any(|row| row.row_id == **it)),
+            None => self.order.front(),
+        };
+        if let Some(gone) = gone.cloned() {
+            // Rows after a removed one that are still there come again with the window, so they open again.
+            self.remove_from(&gone, out);
+        }
+        for row in window {
+            self.upsert(row, quiet, out);
+        }
+        hole
+    }
+
+    /// True when no row is known.
+    pub(super) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// Forgets everything (another log began).
+    pub(super) fn clear(&mut self) {
+        self.known.clear();
+        self.order.clear();
+    }
+
+    fn forget_oldest(&mut self) {
+        while self.order.len() > MAX_ROWS {
+            if let Some(oldest) = self.order.pop_front() {
+                self.known.remove(&oldest);
+            }
+        }
+    }
+}
+
+impl Kept {
+    fn merge(&mut self, mut row: Row, out: &mut Vec<Fact>) {
+        let fresh = self.state.is_empty();
+        self.merge_head(&row);
+        let head = &self.head;
+        if let Some(text) = row
+            .text
+            .as_deref()
+            .filter(|_| matches!(head.kind, RowKind::AssistantText | RowKind::Reasoning))
+        {
+            match self.text.replace(text) {
+                Whole::Same => {}
+                Whole::Longer(suffix) => out.push(Fact::Text(head.clone(), suffix.to_owned())),
+                Whole::Other => out.push(Fact::Rewritten(head.clone(), text.to_owned())),
+            }
+        }
+        match head.kind {
+            RowKind::AssistantText | RowKind::Reasoning => self.merge_text_state(row, out),
+            RowKind::ToolCall => self.merge_tool(row, out),
+            RowKind::TurnHeader => {
+                let state = row.state.unwrap_or_default();
+                if state != self.state {
+                    self.state.clone_from(&state);
+                    let change =
+                        TurnChange { state, origin: row.origin, file_changes: row.file_changes };
+                    out.push(Fact::Turn(head.clone(), change));
+                }
+            }
+            RowKind::UserInput if fresh => {
+                "said".clone_into(&mut self.state);
+                let said = Said {
+                    text: row.text.take().unwrap_or_default(),
+                    origin: row.origin,
+                    guided: row.guided == Some(true),
+                    source_command_id: row.source_command_id,
+                };
+                out.push(Fact::UserInput(head.clone(), said));
+            }
+            RowKind::Subagent => self.merge_subagent(row, out),
+            RowKind::Timeline => {
+                if let Some(marker) = row.marker.filter(|_| fresh) {
+                    "marked".clone_into(&mut self.state);
+                    out.push(Fact::Marker(head.clone(), marker));
+                }
+            }
+            RowKind::UserInput | RowKind::Other => {}
+        }
+    }
+
+    /// Fills in what a row did not say at first; nothing that was said is unsaid.
+    fn merge_head(&mut self, row: &Row) {
+        let new = head_of(row);
+        let head = &self.head;
+        let adds = |old: &Option<String>, new: &Option<String>| new.is_some() && old != new;
+        if adds(&head.message_id, &new.message_id)
+            || adds(&head.tool_call_id, &new.tool_call_id)
+            || adds(&head.tool_name, &new.tool_name)
+            || adds(&head.parent_tool_call_id, &new.parent_tool_call_id)
+            || adds(&head.child_session_id, &new.child_session_id)
+        {
+            let head = Arc::make_mut(&mut self.head);
+            head.message_id = new.message_id.or(head.message_id.take());
+            head.tool_call_id = new.tool_call_id.or(head.tool_call_id.take());
+            head.tool_name = new.tool_name.or(head.tool_name.take());
+            head.parent_tool_call_id = new.parent_tool_call_id.or(head.parent_tool_call_id.take());
+            head.child_session_id = new.child_session_id.or(head.child_session_id.take());
+        }
+    }
+
+    fn merge_text_state(&mut self, row: Row, out: &mut Vec<Fact>) {
+        let state = row.state.unwrap_or_default();
+        if state != self.state {
+            self.state.clone_from(&state);
+            if !matches!(state.as_str(), "" | "streaming") {
+                out.push(Fact::Closed(self.head.clone(), state));
+            }
+        }
+    }
+
+    fn merge_tool(&mut self, row: Row, out: &mut Vec<Fact>) {
+        let head = &self.head;
+        if let Some(text) = row.input_text.as_deref()
+            && let Whole::Longer(suffix) = self.input.replace(text)
+        {
+            out.push(Fact::InputText(head.clone(), suffix.to_owned()));
+        }
+        if let Some(text) = row.output_text() {
+            match self.output.replace(text) {
+                Whole::Same => {}
+                Whole::Longer(suffix) => out.push(Fact::Output(head.clone(), suffix.to_owned())),
+                Whole::Other => out.push(Fact::OutputWhole(head.clone(), text.to_owned())),
+            }
+        }
+        if let Some(input) = row.input.filter(|_| !self.input_known) {
+            self.input_known = true;
+            out.push(Fact::Input(head.clone(), input));
+        }
+        let status = row.status.unwrap_or_default();
+        if status != self.state {
+            self.state.clone_from(&status);
+            let change = ToolChange {
+                status,
+                error: row.error,
+                output_preview: row.output_preview,
+                backgrounded: row.backgrounded == Some(true),
+                work_id: row.work_id,
+            };
+            out.push(Fact::Tool(head.clone(), change));
+        }
+    }
+
+    fn merge_subagent(&mut self, row: Row, out: &mut Vec<Fact>) {
+        let head = &self.head;
+        let status = row.status.unwrap_or_default();
+        if status != self.state {
+            self.state.clone_from(&status);
+            let change =
+                SubagentChange { status, subagent_type: row.subagent_type, title: row.title };
+            out.push(Fact::Subagent(head.clone(), change));
+        }
+        if let Some(text) = row.summary_text.as_deref()
+            && let Whole::Longer(suffix) = self.summary.replace(text)
+        {
+            out.push(Fact::Summary(head.clone(), suffix.to_owned()));
+        }
+    }
+}
+
+fn head_of(row: &Row) -> RowHead {
+    RowHead {
+        row_id: row.row_id.clone(),
+        kind: RowKind::from_wire(&row.kind),
+        turn_id: row.turn_id.clone(),
+        message_id: row.message_id().map(str::to_owned),
+        tool_call_id: row.tool_call_id.clone(),
+        tool_name: row.tool_name.clone(),
+        parent_tool_call_id: row.parent_tool_call_id.clone(),
+        child_session_id: row.child_session_id.clone(),
+    }
+}

@@ -1,0 +1,247 @@
+//! PURE. The state keys of a conversation topic: a patch replaces each key it names whole. Only the parts this bridge uses
+//! are typed; the rest stays JSON. Read by the session machine.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::wire::present;
+
+/// The keys of a `state.updated` patch or of a snapshot; absent means unchanged.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StatePatch {
+    /// What runs in the foreground, and errors and retries.
+    #[serde(deserialize_with = "lenient")]
+    pub control: Option<Control>,
+    /// What a text sent now would become.
+    #[serde(deserialize_with = "lenient")]
+    pub input_routing: Option<InputRouting>,
+    /// The title.
+    #[serde(deserialize_with = "lenient")]
+    pub meta: Option<Meta>,
+    /// Mode, model, and in a `workspace-config` topic the slash commands.
+    #[serde(deserialize_with = "present")]
+    pub config: Option<Value>,
+    /// The context ring and cumulative counters.
+    #[serde(deserialize_with = "lenient")]
+    pub usage: Option<Usage>,
+    /// Inputs that wait.
+    #[serde(deserialize_with = "lenient")]
+    pub queue: Option<Queue>,
+    /// Open permissions and questions.
+    #[serde(deserialize_with = "present")]
+    pub pending_interactions: Option<Value>,
+    /// Work that goes on beside the turn.
+    #[serde(deserialize_with = "lenient")]
+    pub background_works: Option<Vec<BackgroundWork>>,
+    /// The children.
+    #[serde(deserialize_with = "lenient")]
+    pub subagents: Option<Subagents>,
+    /// The goal; `null` when it was cleared.
+    #[serde(deserialize_with = "present")]
+    pub goal: Option<Value>,
+    /// The todo list.
+    #[serde(deserialize_with = "lenient")]
+    pub plan: Option<Plan>,
+}
+
+/// State key `control`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Control {
+    /// `idle`, `running`, …
+    pub phase: Option<String>,
+    /// A stop would do something.
+    pub can_stop: Option<bool>,
+    /// How far a stop got.
+    pub stop_state: Option<String>,
+    /// The last error, or `null`.
+    pub last_error: Option<Value>,
+    /// The model request that is being tried again, or `null`.
+    pub api_retry: Option<Value>,
+}
+
+/// State key `inputRouting`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InputRouting {
+    /// `startNow`, `enqueue`, `guide`, `reject` or `choice`.
+    pub mode: Option<String>,
+}
+
+/// State key `meta`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Meta {
+    /// The title.
+    pub title: Option<String>,
+    /// `default`, `first_input`, `generated` or `custom`.
+    pub title_source: Option<String>,
+}
+
+/// State key `usage`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Usage {
+    /// Absent until the first model request has ended.
+    pub context_window: Option<ContextWindow>,
+    /// Sums over the session; never the ring.
+    pub cumulative: Option<Value>,
+}
+
+/// The context ring.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContextWindow {
+    /// Tokens the context holds.
+    pub used_tokens: Option<u64>,
+    /// Tokens it can hold.
+    pub max_tokens: Option<u64>,
+    /// Where the engine compacts by itself.
+    pub auto_compact_threshold_tokens: Option<u64>,
+    /// Cache counters.
+    pub cache: Option<Value>,
+    /// What the context is made of.
+    pub breakdown: Option<Value>,
+}
+
+/// State key `queue`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Queue {
+    /// The inputs, first to run first.
+    pub items: Vec<QueueItem>,
+    /// They run by themselves when the turn ends.
+    pub auto_drain: Option<bool>,
+    /// Why they do not.
+    pub pause_reason: Option<String>,
+}
+
+/// One input that waits.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct QueueItem {
+    /// Its id.
+    #[serde(alias = "pendingInputId", alias = "itemId", alias = "id")]
+    pub queue_item_id: Option<String>,
+    /// The `commandId` it was sent with.
+    pub source_command_id: Option<String>,
+    /// What it says.
+    pub text: Option<String>,
+    /// What was asked for and what it got.
+    pub delivery: Option<Delivery>,
+    /// How far a guide got.
+    pub steer: Option<SteerState>,
+}
+
+/// The lane an input was asked to take and the one it was given.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Delivery {
+    /// `startNow`, `queue` or `guide`.
+    pub requested: Option<String>,
+    /// The same words.
+    pub admitted: Option<String>,
+    /// Why they differ.
+    pub fallback_reason_code: Option<String>,
+}
+
+/// How far a guide got.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SteerState {
+    /// `notRequested`, `submitting`, `steering`, `guided` or `fellBack`.
+    pub state: Option<String>,
+    /// Why it fell back.
+    pub reason_code: Option<String>,
+}
+
+/// One work beside the turn.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BackgroundWork {
+    /// Its id, which is the legacy channel's `taskId`.
+    pub work_id: String,
+    /// `bash`, `subagent` or `workflow`.
+    pub kind: Option<String>,
+    /// What it does.
+    pub title: Option<String>,
+    /// `running`, `resultPending`, `failed` or `cancelled`.
+    pub status: Option<String>,
+    /// It can be ended.
+    pub cancellable: Option<bool>,
+    /// The subagent's session.
+    pub child_session_id: Option<String>,
+}
+
+/// State key `subagents`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Subagents {
+    /// Every child this session has had.
+    pub child_session_ids: Vec<String>,
+    /// Those that run.
+    pub running: Vec<Subagent>,
+    /// Those that ended, on builds that keep them here.
+    pub ended: Option<EndedSubagents>,
+}
+
+/// Children that ended.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct EndedSubagents {
+    /// The newest of them.
+    pub items: Vec<Subagent>,
+}
+
+/// One child, also as `session/subagents` lists it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Subagent {
+    /// Its session.
+    pub child_session_id: String,
+    /// Its agent id, which is also what cancels it.
+    pub agent_id: Option<String>,
+    /// The call that started it.
+    pub tool_call_id: Option<String>,
+    /// Its type.
+    pub subagent_type: Option<String>,
+    /// What it is to do.
+    pub title: Option<String>,
+    /// `running`, `waiting`, `blocked`, `success`, `failed`, `cancelled` or `lost`.
+    pub status: Option<String>,
+}
+
+/// State key `plan`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Plan {
+    /// The todo list, whole.
+    pub items: Vec<PlanItem>,
+}
+
+/// One entry of the todo list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct PlanItem {
+    /// Its id.
+    pub id: Option<Value>,
+    /// What is to be done.
+    pub content: String,
+    /// `pending`, `inProgress` or `completed`.
+    pub status: Option<String>,
+    /// On some builds.
+    pub priority: Option<String>,
+}
+
+/// Reads a key: `null` clears it, and a shape that is not known is passed over, so that one odd key costs no other.
+fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: serde::de::DeserializeOwned + Default,
+{
+    Ok(match Value::deserialize(deserializer)? {
+        Value::Null => Some(T::default()),
+        value => serde_json::from_value(value).ok(),
+    })
+}

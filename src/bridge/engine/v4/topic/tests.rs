@@ -1,0 +1,352 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::bridge::engine::v4::rows::RowKind;
+use crate::bridge::engine::v4::wire::RowId;
+
+const NOW: u64 = 1_000;
+
+fn ack(epoch: &str) -> Ack {
+    Ack {
+        subscription_id: "sub_1".to_owned(),
+        mode: Some("snapshot".to_owned()),
+        log_epoch: Some(epoch.to_owned()),
+    }
+}
+
+fn frame(from: u64, to: u64, payload: &Value) -> String {
+    json!({"wireVersion": 3, "kind": "complete", "deliveryKind": "online", "logicalFrameId": "lf", "topic": "conversation/s",
+           "subscriptionId": "sub_1",
+           "frame": {"topic": "conversation/s", "subscriptionId": "sub_1", "fromSeq": from, "toSeq": to, "payload": payload}})
+    .to_string()
+}
+
+fn snapshot(seq: u64, rows: &Value) -> String {
+    let picture = json!({"rows": {"window": rows, "hasMore": false}, "meta": {"title": "T"}, "logEpoch": "e1", "seq": seq});
+    frame(seq, seq, &json!({"kind": "snapshot", "snapshot": picture}))
+}
+
+fn deltas(from: u64, ops: &[Value]) -> String {
+    frame(from, from + ops.len() as u64, &json!({"kind": "deltas", "deltas": ops}))
+}
+
+fn text_row(id: u64, text: &str, state: &str) -> Value {
+    json!({"rowId": id, "turnId": "t1", "kind": "assistantText", "text": text, "state": state, "assistantResponseId": "m1", "createdAt": 1})
+}
+
+fn piece(id: u64, append: &str) -> Value {
+    json!({"op": "row.delta", "rowId": id, "path": "text", "append": append})
+}
+
+/// A topic that has its first, empty picture at sequence 0.
+fn live() -> Topic {
+    let mut topic = Topic::new("conversation/s", History::Skip);
+    let mut out = Vec::new();
+    assert_eq!(topic.subscribed(&ack("e1"), NOW, &mut out), None);
+    assert_eq!(topic.on_frame(&snapshot(0, &json!([])), NOW, &mut out), None);
+    assert!(!topic.is_stale());
+    topic
+}
+
+fn apply(topic: &mut Topic, params: &str) -> (Vec<Fact>, Option<Resync>) {
+    let mut out = Vec::new();
+    let resync = topic.on_frame(params, NOW, &mut out);
+    (out, resync)
+}
+
+/// The text that facts say, and nothing else.
+fn text(facts: &[Fact]) -> String {
+    let said = facts
+        .iter()
+        .filter_map(|it| if let Fact::Text(_, text) = it { Some(text.as_str()) } else { None });
+    said.collect()
+}
+
+#[test]
+fn deltas_that_continue_become_facts_in_order() {
+    let mut topic = live();
+    let row = json!({"op": "row.appended", "row": text_row(1, "", "streaming")});
+    let (facts, resync) = apply(&mut topic, &deltas(0, &[row, piece(1, "Hel"), piece(1, "lo")]));
+    assert_eq!(resync, None);
+    let [Fact::Opened(head), Fact::Text(_, first), Fact::Text(_, second)] = &facts[..] else {
+        panic!("{facts:?}")
+    };
+    assert_eq!(
+        (head.kind, head.message_id.as_deref(), head.turn_id.as_deref()),
+        (RowKind::AssistantText, Some("m1"), Some("t1"))
+    );
+    assert_eq!((first.as_str(), second.as_str()), ("Hel", "lo"));
+    let done = json!({"op": "row.upserted", "row": text_row(1, "Hello", "complete")});
+    let (facts, _) = apply(&mut topic, &deltas(3, &[done]));
+    assert!(matches!(&facts[..], [Fact::Closed(_, state)] if state == "complete"), "{facts:?}");
+}
+
+#[test]
+fn the_older_frame_shape_is_read_too() {
+    let mut topic = live();
+    let ops = json!([{"op": "row.appended", "row": text_row(1, "hi", "streaming")}]);
+    let params = json!({"topic": "conversation/s", "frame": {"topic": "conversation/s", "subscriptionId": "sub_1", "fromSeq": 0,
+                        "toSeq": 1, "payload": {"kind": "deltas", "deltas": ops}}});
+    let (facts, resync) = apply(&mut topic, &params.to_string());
+    assert_eq!((text(&facts).as_str(), resync), ("hi", None));
+}
+
+#[test]
+fn frames_before_the_reply_are_kept_and_those_of_another_subscription_are_dropped() {
+    let mut topic = Topic::new("conversation/s", History::Show);
+    let mut out = Vec::new();
+    topic.on_frame(
+        &snapshot(3, &json!([text_row(1, "early", "streaming")])).replace("sub_1", "sub_0"),
+        NOW,
+        &mut out,
+    );
+    topic.on_frame(&snapshot(5, &json!([text_row(1, "early", "streaming")])), NOW, &mut out);
+    assert!(out.is_empty() && topic.is_stale());
+    assert_eq!(topic.subscribed(&ack("e1"), NOW, &mut out), None);
+    assert_eq!(text(&out), "early");
+    assert_eq!(topic.base(), Some(Base { log_epoch: "e1".to_owned(), seq: 5 }));
+    let (facts, resync) = apply(&mut topic, &deltas(5, &[piece(1, "x")]).replace("sub_1", "sub_0"));
+    assert!(facts.is_empty() && resync.is_none());
+}
+
+#[test]
+fn the_first_picture_is_history_unless_it_is_asked_for() {
+    for (history, want) in [(History::Skip, ""), (History::Show, "old")] {
+        let mut topic = Topic::new("conversation/s", history);
+        let mut out = Vec::new();
+        topic.subscribed(&ack("e1"), NOW, &mut out);
+        topic.on_frame(&snapshot(5, &json!([text_row(1, "old", "streaming")])), NOW, &mut out);
+        assert_eq!(text(&out), want);
+        let (facts, _) = apply(&mut topic, &deltas(5, &[piece(1, " new")]));
+        assert_eq!(text(&facts), " new");
+    }
+}
+
+#[test]
+fn a_gap_asks_once_and_the_picture_that_answers_yields_only_what_is_new() {
+    let mut topic = live();
+    let row = json!({"op": "row.appended", "row": text_row(1, "", "streaming")});
+    apply(&mut topic, &deltas(0, &[row, piece(1, "one ")]));
+    let (facts, resync) = apply(&mut topic, &deltas(3, &[piece(1, "three ")]));
+    assert_eq!((facts.len(), resync), (0, Some(Resync::Gap { expected: 2, got: 3 })));
+    assert!(topic.is_stale());
+    let (facts, resync) = apply(&mut topic, &deltas(4, &[piece(1, "four ")]));
+    assert_eq!((facts.len(), resync), (0, None), "a resync is under way");
+    let (facts, resync) =
+        apply(&mut topic, &snapshot(5, &json!([text_row(1, "one two three four ", "streaming")])));
+    assert_eq!((text(&facts).as_str(), resync), ("two three four ", None));
+    assert!(matches!(facts[0], Fact::Snapshot { initial: false, hole: false }));
+    assert_eq!(text(&apply(&mut topic, &deltas(5, &[piece(1, "five")])).0), "five");
+}
+
+#[test]
+fn a_gap_may_be_answered_by_the_missing_pieces() {
+    let mut topic = live();
+    let row = json!({"op": "row.appended", "row": text_row(1, "", "streaming")});
+    apply(&mut topic, &deltas(0, &[row]));
+    assert!(apply(&mut topic, &deltas(2, &[piece(1, "b")])).1.is_some());
+    let (facts, resync) = apply(&mut topic, &deltas(1, &[piece(1, "a"), piece(1, "b")]));
+    assert_eq!((text(&facts).as_str(), resync), ("ab", None));
+    assert!(!topic.is_stale());
+}
+
+#[test]
+fn a_frame_that_comes_twice_says_nothing_the_second_time() {
+    let mut topic = live();
+    let one = deltas(0, &[json!({"op": "row.appended", "row": text_row(1, "x", "streaming")})]);
+    assert_eq!(text(&apply(&mut topic, &one).0), "x");
+    assert_eq!(apply(&mut topic, &one), (Vec::new(), None));
+}
+
+#[test]
+fn a_piece_of_a_row_that_never_began_asks_for_a_picture() {
+    let mut topic = live();
+    assert_eq!(apply(&mut topic, &deltas(0, &[piece(9, "?")])).1, Some(Resync::UnknownRow));
+}
+
+#[test]
+fn what_cannot_be_read_asks_for_a_picture_and_never_panics() {
+    for bad in [
+        "",
+        "{}",
+        "[]",
+        "{\"frame\":7}",
+        "{\"kind\":\"fragment\"}",
+        "{\"frame\":{\"payload\":{\"snapshot\":3}}}",
+    ] {
+        let mut topic = live();
+        let (facts, resync) = apply(&mut topic, bad);
+        assert!(facts.is_empty() && resync.is_some(), "{bad}");
+    }
+}
+
+#[test]
+fn unknown_operations_kinds_and_odd_rows_cost_nothing_else() {
+    let mut topic = live();
+    let ops = [
+        json!({"op": "workflowRun.updated", "x": 1}),
+        json!({"op": "row.appended", "row": 5}),
+        json!({"op": "row.appended", "row": {"rowId": 1, "kind": "hologram", "text": "?"}}),
+        json!({"op": "state.updated", "patch": {"queue": "odd", "meta": {"title": "New"}, "novel": 1}}),
+        json!({"op": "row.appended", "row": text_row(2, "kept", "streaming")}),
+    ];
+    let (facts, resync) = apply(&mut topic, &deltas(0, &ops));
+    assert_eq!((text(&facts).as_str(), resync), ("kept", None));
+    let state = facts
+        .iter()
+        .find_map(|it| if let Fact::State(patch) = it { Some(patch) } else { None })
+        .unwrap();
+    assert_eq!(state.meta.as_ref().unwrap().title.as_deref(), Some("New"));
+    assert!(state.queue.is_none());
+}
+
+#[test]
+fn removed_rows_are_reported_with_all_later_ones() {
+    let mut topic = live();
+    let rows: Vec<Value> = (1..=3)
+        .map(|it| json!({"op": "row.appended", "row": text_row(it, "x", "complete")}))
+        .collect();
+    apply(&mut topic, &deltas(0, &rows));
+    let (facts, _) = apply(&mut topic, &deltas(3, &[json!({"op": "row.removed", "fromRowId": 2})]));
+    let [Fact::Removed(heads)] = &facts[..] else { panic!("{facts:?}") };
+    assert_eq!(
+        heads.iter().map(|it| it.row_id.clone()).collect::<Vec<_>>(),
+        [RowId::Number(2), RowId::Number(3)]
+    );
+}
+
+#[test]
+fn a_tools_life_is_told_by_pieces_and_changes() {
+    let mut topic = live();
+    let row = |status: &str, more: Value| {
+        let mut row = json!({"rowId": 1, "turnId": "t", "kind": "toolCall", "toolCallId": "c", "toolName": "Bash", "status": status, "inputText": "{\"a\":1}"});
+        row.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        row
+    };
+    let ops = [
+        json!({"op": "row.appended", "row": {"rowId": 1, "kind": "toolCall", "toolCallId": "c", "toolName": "Bash", "status": "inputStreaming", "inputText": ""}}),
+        json!({"op": "row.delta", "rowId": 1, "path": "inputText", "append": "{\"a\":1}"}),
+        json!({"op": "row.upserted", "row": row("running", json!({"input": {"a": 1}}))}),
+        json!({"op": "row.delta", "rowId": 1, "path": "output.text", "append": "out"}),
+        json!({"op": "row.upserted", "row": row("success", json!({"input": {"a": 1}, "output": {"text": "output"}}))}),
+        json!({"op": "row.upserted", "row": row("success", json!({"output": {"text": "other"}}))}),
+    ];
+    let (facts, _) = apply(&mut topic, &deltas(0, &ops));
+    let told: Vec<String> = facts
+        .iter()
+        .map(|it| match it {
+            Fact::Opened(head) => format!("opened {}", head.tool_name.as_deref().unwrap()),
+            Fact::Tool(_, change) => change.status.clone(),
+            Fact::InputText(_, text) | Fact::Output(_, text) => text.clone(),
+            Fact::Input(_, input) => format!("input {input}"),
+            Fact::OutputWhole(_, text) => format!("whole {text}"),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let want = [
+        "opened Bash",
+        "inputStreaming",
+        "{\"a\":1}",
+        "input {\"a\":1}",
+        "running",
+        "out",
+        "put",
+        "success",
+        "whole other",
+    ];
+    assert_eq!(told, want);
+}
+
+#[test]
+fn another_log_begins_anew_without_showing_its_rows_again() {
+    let mut topic = live();
+    apply(
+        &mut topic,
+        &deltas(0, &[json!({"op": "row.appended", "row": text_row(1, "shown", "complete")})]),
+    );
+    topic.unsubscribed();
+    let mut out = Vec::new();
+    topic.subscribed(&Ack { subscription_id: "sub_2".to_owned(), ..ack("e2") }, NOW, &mut out);
+    let again = snapshot(0, &json!([text_row(7, "shown", "complete")]))
+        .replace("sub_1", "sub_2")
+        .replace("e1", "e2");
+    topic.on_frame(&again, NOW, &mut out);
+    assert_eq!(text(&out), "");
+    assert!(matches!(out[0], Fact::Snapshot { initial: true, .. }));
+}
+
+#[test]
+fn a_picture_whose_window_does_not_reach_back_reports_the_hole() {
+    let mut topic = live();
+    apply(
+        &mut topic,
+        &deltas(0, &[json!({"op": "row.appended", "row": text_row(1, "a", "complete")})]),
+    );
+    let far = snapshot(99, &json!([text_row(80, "z", "complete")]))
+        .replace("\"hasMore\":false", "\"hasMore\":true");
+    let (facts, _) = apply(&mut topic, &far);
+    assert!(matches!(facts[0], Fact::Snapshot { initial: false, hole: true }), "{facts:?}");
+}
+
+proptest! {
+    /// Whatever frames are lost, doubled or swapped: once the last resync is answered, the facts have said the text once.
+    #[test]
+    fn lost_doubled_and_swapped_frames_never_cost_or_repeat_text(
+        pieces in proptest::collection::vec("[a-zé✓ ]{1,6}", 1..40),
+        faults in proptest::collection::vec(0_u8..8, 40),
+        fragment in 0_usize..3,
+    ) {
+        let mut topic = live();
+        let mut said = String::new();
+        let mut so_far = String::new();
+        let mut seq = 1;
+        let mut held: Option<String> = None;
+        let mut take = |topic: &mut Topic, params: &str, picture: &str, at: u64| {
+            let mut out = Vec::new();
+            for part in cut(params, fragment) {
+                if topic.on_frame(&part, NOW, &mut out).is_some() {
+                    let answer = snapshot(at, &json!([text_row(1, picture, "streaming")]));
+                    assert_eq!(topic.on_frame(&answer, NOW, &mut out), None);
+                }
+            }
+            said.push_str(&text(&out));
+        };
+        take(&mut topic, &deltas(0, &[json!({"op": "row.appended", "row": text_row(1, "", "streaming")})]), "", 1);
+        for (piece_text, fault) in pieces.iter().zip(&faults) {
+            let params = deltas(seq, &[piece(1, piece_text)]);
+            so_far.push_str(piece_text);
+            seq += 1;
+            match fault {
+                0 => {}
+                1 => { take(&mut topic, &params, &so_far, seq); take(&mut topic, &params, &so_far, seq); }
+                2 => held = Some(params),
+                _ => take(&mut topic, &params, &so_far, seq),
+            }
+            if *fault != 2 && let Some(late) = held.take() { take(&mut topic, &late, &so_far, seq); }
+        }
+        let last = deltas(seq, &[piece(1, "END")]);
+        so_far.push_str("END");
+        take(&mut topic, &last, &so_far, seq + 1);
+        prop_assert_eq!(said, so_far);
+    }
+}
+
+/// Cuts a complete frame into `parts` fragments; 0 leaves it whole.
+fn cut(params: &str, parts: usize) -> Vec<String> {
+    use base64::Engine as _;
+    let value: Value = serde_json::from_str(params).unwrap();
+    if parts == 0 {
+        return vec![params.to_owned()];
+    }
+    let text = value["frame"].to_string();
+    let chunks: Vec<&[u8]> = text.as_bytes().chunks(text.len().div_ceil(parts)).collect();
+    let fragment = |(index, chunk): (usize, &&[u8])| {
+        let data = base64::engine::general_purpose::STANDARD.encode(chunk);
+        json!({"wireVersion": 3, "kind": "fragment", "topic": "conversation/s", "subscriptionId": "sub_1", "logicalFrameId": "lf",
+               "fragmentIndex": index, "fragmentCount": chunks.len(), "logicalBytes": text.len(), "dataBase64": data,
+               "checksum": {"algorithm": "crc32", "value": crc32fast::hash(text.as_bytes())}})
+        .to_string()
+    };
+    chunks.iter().enumerate().map(fragment).collect()
+}
