@@ -20,6 +20,8 @@ pub const VERSION: &str = concat!(
 #[command(
     name = "zcode-acp",
     version = VERSION,
+    // Editors ask `zcode-acp serve --version`; each subcommand answers by the program's name.
+    propagate_version = true,
     about,
     long_about = "Drives the ZCode coding engine that is installed and signed in on this machine, with your own plan.\n\n\
         In a terminal it is a chat. Started by an editor (or with `serve`) it is an ACP agent over standard input and \
@@ -56,14 +58,19 @@ pub struct GlobalArgs {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Chat in this terminal.
+    #[command(display_name = "zcode-acp")]
     Tui(TuiArgs),
     /// Serve one ACP client (an editor) over standard input and output.
+    #[command(display_name = "zcode-acp")]
     Serve(ServeArgs),
+    /// Show tool permissions that wait as files, and answer them from here.
+    #[command(display_name = "zcode-acp")]
+    Approvals(ApprovalsArgs),
     /// Play the engine: line protocol on standard input and output.
-    #[command(hide = true)]
+    #[command(hide = true, display_name = "zcode-acp")]
     SimEngine(SimEngineArgs),
     /// Wait for a parent to die, then end a process group.
-    #[command(hide = true)]
+    #[command(hide = true, display_name = "zcode-acp")]
     Watchdog(WatchdogArgs),
 }
 
@@ -119,6 +126,41 @@ pub struct ServeArgs {
     /// Which engine to drive.
     #[command(flatten)]
     pub engine: EngineArgs,
+}
+
+/// Options of `approvals`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ApprovalsArgs {
+    /// Directory of the questions [default: `$ZCODE_ACP_APPROVAL_DIR`, else `~/.zcode-acp/pending`].
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// List as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Absent: list what waits for an answer.
+    #[command(subcommand)]
+    pub command: Option<ApprovalsCommand>,
+}
+
+/// How to answer.
+#[derive(Debug, Clone, Subcommand)]
+pub enum ApprovalsCommand {
+    /// Let the tool run.
+    Allow {
+        /// The question, or the first digits of it.
+        id: String,
+        /// A word to keep with the answer.
+        #[arg(long)]
+        note: Option<String>,
+    },
+    /// Do not let the tool run.
+    Deny {
+        /// The question, or the first digits of it.
+        id: String,
+        /// Why not; the model is told.
+        #[arg(long)]
+        note: Option<String>,
+    },
 }
 
 /// Options of `sim-engine`.
@@ -193,6 +235,20 @@ mod tests {
         let Some(Command::SimEngine(args)) = cli.command else { panic!("not sim-engine") };
         assert_eq!(args.pace, Some(0.0));
         assert_eq!(args.ignored.len(), 4);
+    }
+
+    #[test]
+    fn every_subcommand_tells_the_version_by_the_programs_name() {
+        for command in Cli::command().get_subcommands() {
+            if command.get_name() != "help" {
+                let line = format!("zcode-acp {} --version", command.get_name());
+                let told = parse(&line).unwrap_err().to_string();
+                assert!(
+                    told.starts_with(concat!("zcode-acp ", env!("CARGO_PKG_VERSION"))),
+                    "{told}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use clap::Parser;
 use zcode_acp::cli::{Cli, Command};
 use zcode_acp::config::{Config, Env};
 use zcode_acp::error::AppError;
-use zcode_acp::{bridge, chat, logging, serve};
+use zcode_acp::{approvals, bridge, chat, logging, serve};
 
 fn main() -> ExitCode {
     let mut cli = Cli::parse();
@@ -36,6 +36,7 @@ fn run(command: Command, cli: &Cli) -> Result<(), AppError> {
     match command {
         Command::Tui(args) => chat::run(config, args),
         Command::Serve(_) => serve::run(config),
+        Command::Approvals(args) => approvals::run(&config, &args, &mut std::io::stdout().lock()),
         Command::SimEngine(_) | Command::Watchdog(_) => Ok(()),
     }
 }

@@ -29,7 +29,7 @@ impl Config {
                 config.take_session_flags(args.model.as_deref(), args.mode.as_deref());
             }
             Command::Serve(args) => config.take_engine_flags(&args.engine),
-            Command::SimEngine(_) | Command::Watchdog(_) => {}
+            Command::Approvals(_) | Command::SimEngine(_) | Command::Watchdog(_) => {}
         }
         Ok(config)
     }
@@ -57,6 +57,7 @@ impl Config {
         let text = |key: &str, name: &str| {
             file.text(key).or_else(|| env.str(name)).map(|t| t.trim().to_owned())
         };
+        let (approval_dir, default_approval_dir) = approval_dir(&env, &home, file);
         Self {
             zcode_home: env.path("ZCODE_HOME").unwrap_or_else(|| home.join(".zcode")),
             state_dir: state_dir(&env, &home),
@@ -85,7 +86,8 @@ impl Config {
             interaction_timeout: interaction.filter(|n| *n > 0).map(Duration::from_millis),
             steer_persist: persist.map_or(STEER_PERSIST, Duration::from_millis),
             steer_fk_retry: retry.map_or(STEER_FK_RETRY, Duration::from_millis),
-            approval_dir: approval_dir(&env, &home, file),
+            approval_dir,
+            default_approval_dir,
             live_entitlement: flag("accounts.liveCheck", "ZCODE_ACP_LIVE_ENTITLEMENT")
                 == Some(true),
             trace: None,
@@ -136,10 +138,7 @@ fn state_dir(env: &Env, home: &Path) -> PathBuf {
 }
 
 /// The directory must exist already: a bridge that nobody watches would deny everything.
-fn approval_dir(env: &Env, home: &Path, file: &SettingsFile) -> Option<PathBuf> {
-    if env.flag("ZCODE_ACP_APPROVAL_BRIDGE") != Some(true) {
-        return None;
-    }
+fn approval_dir(env: &Env, home: &Path, file: &SettingsFile) -> (Option<PathBuf>, PathBuf) {
     let dir = match file.text("approvals.dir") {
         Some(dir) => match dir.strip_prefix("~/") {
             Some(rest) => home.join(rest),
@@ -149,7 +148,8 @@ fn approval_dir(env: &Env, home: &Path, file: &SettingsFile) -> Option<PathBuf> 
             env.path("ZCODE_ACP_APPROVAL_DIR").unwrap_or_else(|| home.join(".zcode-acp/pending"))
         }
     };
-    dir.is_dir().then_some(dir)
+    let on = env.flag("ZCODE_ACP_APPROVAL_BRIDGE") == Some(true) && dir.is_dir();
+    (on.then(|| dir.clone()), dir)
 }
 
 fn words(list: Option<&str>) -> Vec<String> {

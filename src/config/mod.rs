@@ -81,6 +81,8 @@ pub struct Config {
     pub steer_fk_retry: Duration,
     /// Where tool approvals go as files (`ZCODE_ACP_APPROVAL_BRIDGE=1` and the directory exists).
     pub approval_dir: Option<PathBuf>,
+    /// Where they would go (`ZCODE_ACP_APPROVAL_DIR`, `~/.zcode-acp/pending`), on or not.
+    pub default_approval_dir: PathBuf,
     /// Ask the account's services which plans are valid (`ZCODE_ACP_LIVE_ENTITLEMENT`); off unless
     /// the user turned it on.
     pub live_entitlement: bool,

@@ -1,0 +1,110 @@
+//! The file approval bridge: tool permissions as files that another program (or a person over ssh)
+//! answers, instead of a dialog in the ACP client.
+//!
+//! One file per question, `<12 hex>.json`, private and written atomically; whoever changes its
+//! `status` to `allow` or `deny` decides. Everything else, time, faults, a cancelled turn, is a
+//! deny. Called by `bridge::session` (asks) and by the `approvals` subcommand (lists, answers).
+
+mod command;
+mod store;
+mod watch;
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+pub use command::run;
+pub use store::{Record, StoreError};
+
+use store::Store;
+use watch::Watch;
+
+/// How long a question stays open before it counts as denied.
+pub const TIME_LIMIT: Duration = Duration::from_mins(5);
+/// How often the file is looked at where nothing announces changes.
+const POLL: Duration = Duration::from_secs(1);
+/// Looks at an unreadable file before it counts as a fault; its writer may be half way through.
+const PATIENCE: u32 = 3;
+
+/// How a question ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Somebody wrote `allow`.
+    Allow,
+    /// Somebody wrote `deny`, or nobody and nothing could decide; the text says which.
+    Deny(String),
+}
+
+/// Asks by file. Cheap to clone; one for all sessions.
+#[derive(Debug, Clone)]
+pub struct ApprovalBridge {
+    store: Store,
+    time_limit: Duration,
+}
+
+impl ApprovalBridge {
+    /// Takes a directory that must exist, be the user's and be closed to others' writing:
+    /// whoever can write there can approve.
+    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        Ok(Self { store: Store::open(dir)?, time_limit: TIME_LIMIT })
+    }
+
+    /// Writes the question and waits for the answer. Dropping the future withdraws the question.
+    ///
+    /// `payload` is the engine's permission request, unchanged.
+    pub async fn ask(&self, payload: &Value) -> Verdict {
+        // Watched before it is written, so that no answer is missed.
+        let mut watch = Watch::new(self.store.dir());
+        let pending = match self.store.create(payload) {
+            Ok(pending) => pending,
+            Err(err) => return Verdict::Deny(format!("the question could not be written: {err}")),
+        };
+        let deadline = Instant::now() + self.time_limit;
+        let mut unreadable = 0;
+        loop {
+            match self.store.read(pending.id()) {
+                Ok(record) => {
+                    unreadable = 0;
+                    match record.status.as_str() {
+                        "pending" => {}
+                        "allow" => {
+                            pending.settled();
+                            return Verdict::Allow;
+                        }
+                        "deny" => {
+                            pending.settled();
+                            let note = record.note.filter(|note| !note.trim().is_empty());
+                            return Verdict::Deny(note.unwrap_or_else(|| "denied".to_owned()));
+                        }
+                        other => return Verdict::Deny(format!("unknown answer {other:?}")),
+                    }
+                }
+                Err(err) => {
+                    unreadable += 1;
+                    if unreadable >= PATIENCE {
+                        return Verdict::Deny(format!("the answer could not be read: {err}"));
+                    }
+                }
+            }
+            // Half-written files are read again soon even where changes are announced.
+            let next = if unreadable > 0 || !watch.announces() {
+                deadline.min(Instant::now() + POLL)
+            } else {
+                deadline
+            };
+            tokio::select! {
+                () = watch.changed() => {}
+                () = tokio::time::sleep_until(next) => {
+                    if Instant::now() >= deadline {
+                        return Verdict::Deny("nobody answered in time".to_owned());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

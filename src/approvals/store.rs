@@ -1,0 +1,260 @@
+//! The files of the approval bridge: names, fields, private atomic writes, careful reads.
+//! Knows nothing of waiting. Called by the bridge side and by the subcommand.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Largest file that is read; a whole edited file can be in a payload.
+const MAX_BYTES: u64 = 32 * 1024 * 1024;
+/// Characters of the input that `brief` shows.
+const MAX_BRIEF: usize = 400;
+/// Answered questions are kept so long, for whoever answered them, then swept.
+const KEPT: Duration = Duration::from_hours(24);
+
+/// One question as it lies in its file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// 12 hexadecimal digits, also the file's name.
+    pub id: String,
+    /// Always `zcode` when we write it.
+    pub agent: String,
+    /// Name of the tool that wants to run.
+    pub tool_name: String,
+    /// The tool's input as one line.
+    pub brief: String,
+    /// The engine's permission request, unchanged.
+    pub payload: Value,
+    /// Seconds since the epoch.
+    pub created: f64,
+    /// `pending`, `allow` or `deny`.
+    pub status: String,
+    /// Who answered, if they say so.
+    #[serde(default)]
+    pub via: Option<String>,
+    /// A word from whoever answered; with a deny it is told to the model.
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+/// Why a question could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The directory is somebody else's, or open to others' writing.
+    #[error("{} is not private: {problem}", dir.display())]
+    NotPrivate {
+        /// The directory.
+        dir: PathBuf,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// The file is a link, a device or too large.
+    #[error("{} is not a plain file of bearable size", .0.display())]
+    NotPlain(PathBuf),
+    /// The file is no such record.
+    #[error("not an approval record: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// The file system refused.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// A directory of questions.
+#[derive(Debug, Clone)]
+pub(super) struct Store {
+    dir: PathBuf,
+}
+
+impl Store {
+    pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
+        let meta = std::fs::metadata(dir)?;
+        let not_private = |problem| StoreError::NotPrivate { dir: dir.to_path_buf(), problem };
+        if !meta.is_dir() {
+            return Err(not_private("it is no directory"));
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            if meta.uid() != rustix::process::geteuid().as_raw() {
+                return Err(not_private("it belongs to another user"));
+            }
+            if meta.mode() & 0o022 != 0 {
+                return Err(not_private("others can write to it; chmod go-w it"));
+            }
+        }
+        Ok(Self { dir: dir.to_path_buf() })
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn path(&self, id: &str) -> PathBuf {
+        self.dir.join(format!("{id}.json"))
+    }
+
+    /// Writes a new question.
+    pub(super) fn create(&self, payload: &Value) -> Result<Pending, StoreError> {
+        self.sweep();
+        let id: String = uuid::Uuid::new_v4().simple().to_string().chars().take(12).collect();
+        let input = payload.get("input").cloned().unwrap_or(Value::Null);
+        let record = Record {
+            id,
+            agent: "zcode".to_owned(),
+            tool_name: payload
+                .get("toolName")
+                .and_then(Value::as_str)
+                .unwrap_or("unknown")
+                .to_owned(),
+            brief: serde_json::to_string(&input)?.chars().take(MAX_BRIEF).collect(),
+            payload: payload.clone(),
+            created: now().as_secs_f64(),
+            status: "pending".to_owned(),
+            via: None,
+            note: None,
+        };
+        self.write(&record)?;
+        Ok(Pending { store: self.clone(), id: record.id, open: true })
+    }
+
+    /// Reads one question.
+    pub(super) fn read(&self, id: &str) -> Result<Record, StoreError> {
+        let path = self.path(id);
+        let file = open_plain(&path)?;
+        let mut bytes = Vec::new();
+        let _ = file.take(MAX_BYTES).read_to_end(&mut bytes)?;
+        Ok(serde_json::from_slice(&bytes)?)
+    }
+
+    /// All questions that can be read, oldest first.
+    pub(super) fn list(&self) -> Result<Vec<Record>, StoreError> {
+        let mut records = Vec::new();
+        for entry in std::fs::read_dir(&self.dir)? {
+            let name = entry?.file_name();
+            if let Some(id) = name.to_str().and_then(id_of) {
+                // Gone or half-written by now: the next look will tell.
+                records.extend(self.read(id).ok().filter(|record| record.id == id));
+            }
+        }
+        records.sort_by(|a, b| a.created.total_cmp(&b.created));
+        Ok(records)
+    }
+
+    /// Answers a question, if it is still open. Returns whether it was.
+    pub(super) fn answer(
+        &self,
+        id: &str,
+        status: &str,
+        via: &str,
+        note: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let mut record = self.read(id)?;
+        if record.status != "pending" {
+            return Ok(false);
+        }
+        status.clone_into(&mut record.status);
+        record.via = Some(via.to_owned());
+        record.note = note.map(str::to_owned);
+        self.write(&record)?;
+        Ok(true)
+    }
+
+    /// Writes beside the file and renames, so that nobody reads half of it.
+    fn write(&self, record: &Record) -> Result<(), StoreError> {
+        let path = self.path(&record.id);
+        let temporary = self.dir.join(format!(".{}.{}.tmp", record.id, std::process::id()));
+        let result = write_new(&temporary, &serde_json::to_vec(record)?)
+            .and_then(|()| std::fs::rename(&temporary, &path));
+        if result.is_err() {
+            drop(std::fs::remove_file(&temporary)); // may not be there
+        }
+        Ok(result?)
+    }
+
+    /// Removes questions that were answered long ago.
+    fn sweep(&self) {
+        let long_ago = now().saturating_sub(KEPT).as_secs_f64();
+        for record in self.list().unwrap_or_default() {
+            if record.created < long_ago && record.status != "pending" {
+                drop(std::fs::remove_file(self.path(&record.id))); // another process may be first
+            }
+        }
+    }
+}
+
+/// `0123456789ab.json` → `0123456789ab`.
+fn id_of(name: &str) -> Option<&str> {
+    let id = name.strip_suffix(".json")?;
+    (id.len() == 12 && id.bytes().all(|b| b.is_ascii_hexdigit())).then_some(id)
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true); // never through a link that lies there
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(bytes)?;
+    file.sync_data()
+}
+
+fn open_plain(path: &Path) -> Result<std::fs::File, StoreError> {
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        // A pipe must not block us, a link must not lead us away.
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(
+            &mut options,
+            i32::try_from(flags.bits()).unwrap_or_default(),
+        );
+    }
+    let file = options.open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() || meta.len() > MAX_BYTES {
+        return Err(StoreError::NotPlain(path.to_path_buf()));
+    }
+    Ok(file)
+}
+
+/// A question that waits. Dropped before it is settled, it is closed as denied, so that nobody
+/// answers a question that nobody asks any more.
+#[derive(Debug)]
+pub(super) struct Pending {
+    store: Store,
+    id: String,
+    open: bool,
+}
+
+impl Pending {
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(super) fn settled(mut self) {
+        self.open = false;
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if self.open
+            && let Err(err) = self.store.answer(
+                &self.id,
+                "deny",
+                "zcode-acp",
+                Some("withdrawn: the turn ended or the time was up"),
+            )
+        {
+            tracing::warn!(id = self.id, %err, "an approval file could not be closed");
+        }
+    }
+}
