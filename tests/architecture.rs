@@ -406,7 +406,7 @@ fn files_stay_short() {
 #[test]
 fn every_module_says_what_it_owns() {
     let mut problems = Vec::new();
-    for source in sources() {
+    for source in sources().iter().filter(|s| !is_test_file(&s.path)) {
         let first = source.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         if !first.starts_with("//! ") {
             problems.push(format!("src/{} does not open with `//!`", source.path));
