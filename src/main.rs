@@ -30,6 +30,8 @@ fn run(command: Command, cli: &Cli) -> Result<(), AppError> {
         Command::Watchdog(args) => return zcode_acp::process::watchdog_main(&args),
         other => other,
     };
+    // Children are watched over, and the demo played, by this very program.
+    std::env::current_exe().map(zcode_acp::process::register_own_binary).ok();
     let config = Config::load(Env::from_process(), &cli.global, &command)?;
     let notes = config.warnings.iter().cloned().chain(logging::init(&config));
     notes.for_each(|note| tracing::warn!("{note}"));

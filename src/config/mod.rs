@@ -130,3 +130,24 @@ pub struct SessionConfig {
     /// Compact by itself above this many tokens; 0 or `None` is off.
     pub auto_compact_threshold: Option<u64>,
 }
+
+/// Settings for tests: this environment, everything below `home`, the rest at its default.
+#[cfg(test)]
+pub(crate) fn test_config(env: Env, home: &std::path::Path) -> Config {
+    Config {
+        env,
+        home: home.to_owned(),
+        zcode_home: home.join(".zcode"),
+        state_dir: home.join("state"),
+        engine: EngineConfig::default(),
+        session: SessionConfig::default(),
+        interaction_timeout: None,
+        steer_persist: Duration::from_secs(3),
+        steer_fk_retry: Duration::from_secs(2),
+        approval_dir: None,
+        live_entitlement: false,
+        trace: None,
+        settings_path: home.join("settings.json"),
+        warnings: Vec::new(),
+    }
+}

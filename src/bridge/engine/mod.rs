@@ -1,6 +1,77 @@
 //! The engine side: finding and starting the engine, its line protocol, and the simulated engine.
 //! Knows nothing of ACP. Called by `bridge::session`.
+//!
+//! Reading order: [`discovery`] and [`environment`] (which program, with which surroundings),
+//! `codec` and `decode` (lines to frames to [`event`]s), `actor` (the task that owns the process),
+//! [`EngineHandle`] (what the session side holds). [`v4`] assembles the richer channel, [`sim`]
+//! plays the engine for the demo and the tests.
 
+mod actor;
+mod codec;
+mod decode;
+pub mod discovery;
+pub mod environment;
+pub mod error;
 pub mod event;
+mod handle;
+mod interactions;
+pub mod policy;
 pub mod sim;
+mod timeouts;
 pub mod v4;
+mod wire;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::{mpsc, watch};
+
+pub use decode::session_event;
+pub use error::{EngineError, RpcError};
+pub use handle::{EngineHandle, Reply};
+
+use crate::config::Config;
+use crate::process::{Child, ChildSpec};
+use event::EngineEvent;
+
+/// Commands that may wait for an actor; it takes them as they come.
+const COMMANDS: usize = 4096;
+
+/// Starts engines.
+#[derive(Debug, Clone, Copy)]
+pub struct Engine;
+
+impl Engine {
+    /// Finds the engine and starts it in `cwd`. Returns as soon as the process exists; requests
+    /// may follow at once. Whatever belongs to no attached session goes to `default_events`, which
+    /// has to be read: a full mailbox stops the reading of the engine.
+    ///
+    /// Needs a tokio runtime with I/O and time.
+    pub async fn start(
+        config: &Config,
+        cwd: &Path,
+        default_events: mpsc::Sender<EngineEvent>,
+    ) -> Result<EngineHandle, EngineError> {
+        let spec = discovery::launch(config, cwd).await?;
+        Self::spawn(&spec, policy::Policy::new(config), default_events)
+    }
+
+    /// Starts a given program as an engine. For tests and for [`Self::start`].
+    pub fn spawn(
+        spec: &ChildSpec,
+        policy: policy::Policy,
+        default_events: mpsc::Sender<EngineEvent>,
+    ) -> Result<EngineHandle, EngineError> {
+        static GENERATION: AtomicU64 = AtomicU64::new(1);
+        let child = Child::spawn(spec).map_err(|error| EngineError::Spawn {
+            program: spec.program.to_string_lossy().into_owned(),
+            reason: error.to_string(),
+        })?;
+        let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
+        tracing::info!(pid = child.pid(), generation, "the engine was started");
+        let (sender, commands) = mpsc::channel(COMMANDS);
+        let (exit, exit_view) = watch::channel(None);
+        tokio::spawn(actor::run(actor::Setup { child, commands, exit, default_events, policy }));
+        Ok(EngineHandle::new(sender, exit_view, generation))
+    }
+}
