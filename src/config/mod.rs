@@ -145,6 +145,7 @@ pub(crate) fn test_config(env: Env, home: &std::path::Path) -> Config {
         steer_persist: Duration::from_secs(3),
         steer_fk_retry: Duration::from_secs(2),
         approval_dir: None,
+        default_approval_dir: home.join("pending"),
         live_entitlement: false,
         trace: None,
         settings_path: home.join("settings.json"),
