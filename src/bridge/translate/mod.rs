@@ -8,6 +8,8 @@
 pub mod client;
 pub mod diff;
 pub mod output;
+pub mod permission;
+pub mod plan_approval;
 pub mod subagent;
 pub mod text;
 pub mod tool;
