@@ -10,6 +10,7 @@
 //! Reading order: [`cli`] (what can be asked), [`config`] (with which settings), then the
 //! subcommands ([`serve`], `tui`), then [`bridge`] from `engine` outwards, then [`tui`].
 
+pub mod accounts;
 pub mod approvals;
 pub mod cli;
 pub mod config;
