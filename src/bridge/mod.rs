@@ -3,4 +3,5 @@
 
 pub mod engine;
 pub mod session;
+pub mod stdio;
 pub mod translate;

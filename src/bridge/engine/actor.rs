@@ -18,12 +18,13 @@ use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use super::codec::{self, Frame, Line, LineBuffer};
+use super::codec::{self, Frame};
 use super::decode;
 use super::error::{EngineError, RpcError};
 use super::event::{EngineEvent, EngineExit, EngineRequest, SessionBody, WireId};
 use super::handle::Command;
 use super::interactions::{Announced, Interactions};
+use super::lines::{Line, LineBuffer};
 use super::policy::Policy;
 use super::timeouts::Clocks;
 use super::wire;

@@ -15,6 +15,7 @@ pub mod error;
 pub mod event;
 mod handle;
 mod interactions;
+pub(crate) mod lines;
 pub mod policy;
 pub mod sim;
 mod timeouts;

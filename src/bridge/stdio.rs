@@ -1,0 +1,674 @@
+//! The transport of `serve`: JSON lines over standard input and output, and the gauge by which
+//! sessions notice a client that reads slower than the engine writes. Knows frames, not methods.
+//! Called by `serve`; [`Outflow`] by the session actors and whoever wires the in-process client.
+//!
+//! # Back-pressure
+//!
+//! The SDK's queues are unbounded: a client that stops reading would let them grow for ever. So
+//! the transport takes every frame at once, turns it into bytes, and counts in an [`Outflow`] what
+//! is not written yet. A session actor awaits [`Outflow::ready`] before it takes the next engine
+//! event (never while it holds a cancel or an answer back); its mailbox fills, the engine's reader
+//! stops, the engine's pipe fills. Without pressure `ready` is one load of an atomic.
+//!
+//! In process nothing is written: there [`Metered`] sits between agent and client, counts every
+//! frame that goes to the client, and the client tells with [`Outflow::taken`] what it has handled.
+
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use agent_client_protocol::{
+    Channel, ConnectTo, ConnectionDriver, Error, RawJsonRpcMessage, RawJsonRpcResponse, Role,
+    TransportFrame,
+};
+use futures::StreamExt as _;
+use futures::channel::{mpsc, oneshot};
+use futures::future::{BoxFuture, Either, FutureExt as _, select};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::sync::Notify;
+
+use super::engine::lines::{Line, LineBuffer};
+
+/// Longest line a client may send: a prompt with several large images fits.
+const MAX_LINE: usize = 128 * 1024 * 1024;
+/// Unwritten bytes above which sessions hold back.
+const PRESSURE: usize = 1024 * 1024;
+/// What a frame counts for where nothing is written.
+const FRAME_COST: usize = 1024;
+/// A write takes at most this much at a time, so that reading has its turn.
+const WRITE: usize = 256 * 1024;
+/// How much of a line that is no message is repeated in the answer.
+const QUOTE: usize = 200;
+
+/// How much output has been accepted and not yet taken by the client. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Outflow(Arc<Gauge>);
+
+#[derive(Debug, Default)]
+struct Gauge {
+    bytes: AtomicUsize,
+    eased: Notify,
+}
+
+impl Outflow {
+    /// A gauge at zero; one for each connection.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether the client lags so far that sessions should hold back.
+    pub fn is_pressed(&self) -> bool {
+        self.0.bytes.load(Ordering::Relaxed) > PRESSURE
+    }
+
+    /// Waits until the client has caught up; at once when it does not lag. Cancel safe.
+    pub async fn ready(&self) {
+        while self.is_pressed() {
+            let eased = self.0.eased.notified();
+            // Looked at again after the subscription, so that no wake-up falls between.
+            if !self.is_pressed() {
+                return;
+            }
+            eased.await;
+        }
+    }
+
+    /// An in-process client has handled this many messages.
+    pub fn taken(&self, frames: usize) {
+        self.sub(frames * FRAME_COST);
+    }
+
+    fn add(&self, bytes: usize) {
+        self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn sub(&self, bytes: usize) {
+        let less = |now: usize| Some(now.saturating_sub(bytes));
+        let before = self
+            .0
+            .bytes
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+            .unwrap_or_default();
+        if before > PRESSURE && before.saturating_sub(bytes) <= PRESSURE {
+            self.0.eased.notify_waiters();
+        }
+    }
+}
+
+/// Standard input and output as an ACP transport.
+#[derive(Debug)]
+pub struct Stdio<R = Input, W = Output> {
+    reader: R,
+    writer: W,
+    outflow: Outflow,
+    max_line: usize,
+}
+
+impl Stdio {
+    /// Takes over this process's standard input and output. Needs a tokio runtime with I/O.
+    ///
+    /// When either is a terminal or a file, reading goes through a thread that cannot be
+    /// interrupted: end the runtime with `shutdown_background`.
+    pub fn new(outflow: Outflow) -> Self {
+        Self::over(Input::stdin(), Output::stdout(), outflow)
+    }
+}
+
+impl<R, W> Stdio<R, W> {
+    /// Any pair of byte streams; for tests and sockets.
+    pub fn over(reader: R, writer: W, outflow: Outflow) -> Self {
+        Self { reader, writer, outflow, max_line: MAX_LINE }
+    }
+}
+
+impl<R, W> Stdio<R, W>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    /// The agent's channel, the work to be driven, and the way to ask it to finish.
+    fn into_parts(self) -> (Channel, BoxFuture<'static, Result<(), Error>>, oneshot::Sender<()>) {
+        let (ours, theirs) = Channel::duplex();
+        let (rx, tx) = ours.into_parts();
+        let (ask_finish, asked) = oneshot::channel::<()>();
+        let finish = async move {
+            if asked.await.is_err() {
+                // Losing the hook is no request to finish.
+                std::future::pending::<()>().await;
+            }
+        };
+        let writer = Writer {
+            out: self.writer,
+            rx,
+            buffer: Vec::new(),
+            sent: 0,
+            outflow: self.outflow,
+            open: true,
+        };
+        let work = drive(self.reader, writer, tx, self.max_line, finish.boxed());
+        (theirs, work.boxed(), ask_finish)
+    }
+
+    fn into_channel(self) -> (Channel, ConnectionDriver) {
+        let (channel, work, ask_finish) = self.into_parts();
+        let driver = ConnectionDriver::with_finish(work, move || {
+            ask_finish.send(()).ok();
+        });
+        (channel, driver)
+    }
+}
+
+/// Runs both directions. Ends when the agent has finished and everything is written, when the
+/// client no longer reads (quietly: it is gone), or on an error of the system.
+async fn drive<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
+    reader: R,
+    mut writer: Writer<W>,
+    tx: mpsc::UnboundedSender<TransportFrame>,
+    max_line: usize,
+    mut finish: BoxFuture<'static, ()>,
+) -> Result<(), Error> {
+    let mut writing = pin!(async {
+        poll_fn(|cx| {
+            if writer.open && finish.poll_unpin(cx).is_ready() {
+                writer.open = false;
+                writer.rx.close();
+            }
+            writer.poll(cx)
+        })
+        .await
+    });
+    let reading = pin!(read(reader, tx, max_line));
+    let outcome = match select(writing.as_mut(), reading).await {
+        Either::Left((outcome, _reading)) => outcome,
+        // The client sends nothing more; what it asked for is still answered.
+        Either::Right((Ok(()), writing)) => writing.await,
+        Either::Right((Err(error), _writing)) => Err(error),
+    };
+    match outcome {
+        Err(error) if is_gone(&error) => {
+            tracing::debug!(%error, "the client closed its end");
+            Ok(())
+        }
+        outcome => outcome.map_err(Error::into_internal_error),
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::NotConnected
+            | io::ErrorKind::ConnectionAborted
+    )
+}
+
+/// Hands every line to the agent until the input ends.
+async fn read<R: AsyncRead + Unpin>(
+    mut reader: R,
+    tx: mpsc::UnboundedSender<TransportFrame>,
+    max_line: usize,
+) -> io::Result<()> {
+    let mut lines = LineBuffer::default();
+    loop {
+        let ended = reader.read_buf(lines.space()).await? == 0;
+        loop {
+            let frame = match lines.next_line(max_line) {
+                None => break,
+                Some(Line::Bytes(line)) => frame(line),
+                Some(Line::TooLong) => too_long(max_line),
+            };
+            if tx.unbounded_send(frame).is_err() {
+                return Ok(());
+            }
+        }
+        if ended {
+            if let Some(rest) = lines.last_line() {
+                tx.unbounded_send(frame(&rest)).ok();
+            }
+            return Ok(());
+        }
+    }
+}
+
+/// Reads one line. What is no message stays a frame of its own: the SDK answers it.
+fn frame(line: &[u8]) -> TransportFrame {
+    let text = String::from_utf8_lossy(line);
+    match TransportFrame::parse_json(&text) {
+        // The SDK repeats the whole line in its answer; the beginning is enough to find it.
+        TransportFrame::Malformed { raw, error } if raw.len() > QUOTE && error.data.is_some() => {
+            let quote: String = raw.chars().take(QUOTE).collect();
+            TransportFrame::Malformed {
+                raw,
+                error: error.data(serde_json::json!({ "line": quote })),
+            }
+        }
+        frame => frame,
+    }
+}
+
+fn too_long(limit: usize) -> TransportFrame {
+    let text = format!("The line is longer than {} MiB and was skipped", limit >> 20);
+    TransportFrame::Malformed { raw: String::new(), error: Error::invalid_request().data(text) }
+}
+
+/// Frames on their way out: all that are there become one write.
+struct Writer<W> {
+    out: W,
+    rx: mpsc::UnboundedReceiver<TransportFrame>,
+    buffer: Vec<u8>,
+    sent: usize,
+    outflow: Outflow,
+    open: bool,
+}
+
+impl<W: AsyncWrite + Unpin> Writer<W> {
+    /// Ready when the channel is closed and everything is written, or on an error.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let closed = self.collect(cx);
+            if self.sent == self.buffer.len() {
+                self.recycle();
+                // Buffered writers (files, terminals) pass on what they have.
+                let flushed = Pin::new(&mut self.out).poll_flush(cx)?;
+                return if closed && flushed.is_ready() {
+                    Poll::Ready(Ok(()))
+                } else {
+                    Poll::Pending
+                };
+            }
+            let end = self.buffer.len().min(self.sent + WRITE);
+            let part = self.buffer.get(self.sent..end).unwrap_or_default();
+            match Pin::new(&mut self.out).poll_write(cx, part) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(count)) => {
+                    self.sent += count;
+                    self.outflow.sub(count);
+                }
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Turns every frame that is there into bytes. True when there will be no more.
+    fn collect(&mut self, cx: &mut Context<'_>) -> bool {
+        loop {
+            match self.rx.poll_next_unpin(cx) {
+                Poll::Ready(Some(frame)) => {
+                    let before = self.buffer.len();
+                    append(&mut self.buffer, &frame);
+                    self.outflow.add(self.buffer.len() - before);
+                }
+                Poll::Ready(None) => return true,
+                Poll::Pending => return false,
+            }
+        }
+    }
+
+    fn recycle(&mut self) {
+        self.buffer.clear();
+        self.buffer.shrink_to(PRESSURE);
+        self.sent = 0;
+    }
+}
+
+impl<W> Drop for Writer<W> {
+    /// A client that is gone presses nobody.
+    fn drop(&mut self) {
+        self.outflow.sub(self.buffer.len() - self.sent);
+    }
+}
+
+/// Appends a frame as one line. A message that has no JSON form is left out, a response among
+/// them becomes an error, so that nobody waits for it.
+fn append(buffer: &mut Vec<u8>, frame: &TransportFrame) {
+    let start = buffer.len();
+    let written = match frame {
+        TransportFrame::Single(message) => serde_json::to_writer(&mut *buffer, message),
+        TransportFrame::Malformed { raw, .. } => {
+            // Ours never are; a relay's text must not become two lines.
+            buffer.extend(raw.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')));
+            Ok(())
+        }
+        _ => return,
+    };
+    if let Err(error) = written {
+        tracing::error!(%error, "a message has no JSON form");
+        buffer.truncate(start);
+        let TransportFrame::Single(RawJsonRpcMessage::Response(response)) = frame else { return };
+        let (RawJsonRpcResponse::Result { id, .. } | RawJsonRpcResponse::Error { id, .. }) =
+            response;
+        let instead = RawJsonRpcMessage::response(id.clone(), Err(Error::internal_error()));
+        if serde_json::to_writer(&mut *buffer, &instead).is_err() {
+            buffer.truncate(start);
+            return;
+        }
+    }
+    buffer.push(b'\n');
+}
+
+impl<C, R, W> ConnectTo<C> for Stdio<R, W>
+where
+    C: Role,
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    async fn connect_to(self, client: impl ConnectTo<C::Counterpart>) -> Result<(), Error> {
+        let (channel, work, ask_finish) = self.into_parts();
+        let connected = Box::pin(ConnectTo::<C>::connect_to(channel, client));
+        match select(connected, work).await {
+            Either::Left((outcome, work)) => {
+                outcome?;
+                ask_finish.send(()).ok();
+                work.await
+            }
+            Either::Right((outcome, _connected)) => outcome,
+        }
+    }
+
+    fn into_channel_and_future(self) -> (Channel, Option<ConnectionDriver>) {
+        let (channel, driver) = self.into_channel();
+        (channel, Some(driver))
+    }
+}
+
+/// An agent whose frames to its (in-process) client are counted.
+#[derive(Debug)]
+pub struct Metered<A> {
+    agent: A,
+    outflow: Outflow,
+}
+
+impl<A> Metered<A> {
+    /// Counts what the agent sends; the client calls [`Outflow::taken`].
+    pub fn new(agent: A, outflow: Outflow) -> Self {
+        Self { agent, outflow }
+    }
+}
+
+impl<C: Role, A: ConnectTo<C>> ConnectTo<C> for Metered<A> {
+    async fn connect_to(self, client: impl ConnectTo<C::Counterpart>) -> Result<(), Error> {
+        let outflow = self.outflow;
+        let (agent, mut agent_driver) = self.agent.into_channel_and_future();
+        let (client, mut client_driver) = client.into_channel_and_future();
+        let (mut agent_rx, agent_tx) = agent.into_parts();
+        let (client_rx, client_tx) = client.into_parts();
+        let to_client = async move {
+            while let Some(frame) = agent_rx.next().await {
+                outflow.add(FRAME_COST);
+                if client_tx.unbounded_send(frame).is_err() {
+                    break;
+                }
+            }
+        };
+        let to_agent = async move {
+            let mut client_rx = client_rx;
+            while let Some(frame) = client_rx.next().await {
+                if agent_tx.unbounded_send(frame).is_err() {
+                    break;
+                }
+            }
+        };
+        let run = |driver: Option<ConnectionDriver>| async move {
+            match driver {
+                Some(driver) => driver.await,
+                None => Ok(()),
+            }
+        };
+        let drivers =
+            futures::future::try_join(run(agent_driver.take()), run(client_driver.take()));
+        let copies = futures::future::join(to_client, to_agent).map(|_| ());
+        let (outcome, ()) = futures::future::join(drivers, copies).await;
+        outcome.map(drop)
+    }
+}
+
+/// Standard input, by the cheapest way its kind allows.
+#[derive(Debug)]
+pub enum Input {
+    /// A pipe.
+    Pipe(pipe::Receiver),
+    /// A socket (how Node gives pipes to its children).
+    Socket(UnixStream),
+    /// A file, a terminal or a device: read by a thread.
+    Other(tokio::io::Stdin),
+}
+
+impl Input {
+    fn stdin() -> Self {
+        let Ok(fd) = io::stdin().as_fd().try_clone_to_owned() else {
+            return Self::Other(tokio::io::stdin());
+        };
+        let made = match kind(&fd) {
+            Kind::Pipe => pipe::Receiver::from_owned_fd(fd).map(Self::Pipe),
+            Kind::Socket => socket(fd).map(Self::Socket),
+            Kind::Other => return Self::Other(tokio::io::stdin()),
+        };
+        made.unwrap_or_else(|_| Self::Other(tokio::io::stdin()))
+    }
+}
+
+/// Standard output, by the cheapest way its kind allows.
+#[derive(Debug)]
+pub enum Output {
+    /// A pipe.
+    Pipe(pipe::Sender),
+    /// A socket.
+    Socket(UnixStream),
+    /// A file, a terminal or a device: written by a thread.
+    Other(tokio::io::Stdout),
+}
+
+impl Output {
+    fn stdout() -> Self {
+        let Ok(fd) = io::stdout().as_fd().try_clone_to_owned() else {
+            return Self::Other(tokio::io::stdout());
+        };
+        let made = match kind(&fd) {
+            Kind::Pipe => pipe::Sender::from_owned_fd(fd).map(Self::Pipe),
+            Kind::Socket => socket(fd).map(Self::Socket),
+            Kind::Other => return Self::Other(tokio::io::stdout()),
+        };
+        made.unwrap_or_else(|_| Self::Other(tokio::io::stdout()))
+    }
+}
+
+enum Kind {
+    Pipe,
+    Socket,
+    Other,
+}
+
+/// Only pipes and sockets are made non-blocking: a terminal or file is shared with others, who
+/// would meet errors they do not expect.
+fn kind(fd: &OwnedFd) -> Kind {
+    use rustix::fs::FileType;
+    match rustix::fs::fstat(fd).map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+        Ok(FileType::Fifo) => Kind::Pipe,
+        Ok(FileType::Socket) => Kind::Socket,
+        _ => Kind::Other,
+    }
+}
+
+fn socket(fd: OwnedFd) -> io::Result<UnixStream> {
+    let stream = std::os::unix::net::UnixStream::from(fd);
+    // A network socket has no path-like address and fails here.
+    stream.local_addr()?;
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}
+
+impl AsyncRead for Input {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut tokio::io::ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Pipe(inner) => Pin::new(inner).poll_read(cx, buf),
+            Self::Socket(inner) => Pin::new(inner).poll_read(cx, buf),
+            Self::Other(inner) => Pin::new(inner).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Output {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Pipe(inner) => Pin::new(inner).poll_write(cx, buf),
+            Self::Socket(inner) => Pin::new(inner).poll_write(cx, buf),
+            Self::Other(inner) => Pin::new(inner).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Pipe(inner) => Pin::new(inner).poll_flush(cx),
+            Self::Socket(inner) => Pin::new(inner).poll_flush(cx),
+            Self::Other(inner) => Pin::new(inner).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Pipe(inner) => Pin::new(inner).poll_shutdown(cx),
+            Self::Socket(inner) => Pin::new(inner).poll_shutdown(cx),
+            Self::Other(inner) => Pin::new(inner).poll_shutdown(cx),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    fn notification(text: &str) -> TransportFrame {
+        TransportFrame::parse_json(&format!(
+            r#"{{"jsonrpc":"2.0","method":"m","params":{{"t":"{text}"}}}}"#
+        ))
+    }
+
+    type Ends = (tokio::io::DuplexStream, tokio::io::DuplexStream);
+
+    /// A transport over two in-memory streams: its channel, its driver, and the client's ends.
+    fn transport(
+        size: usize,
+        max_line: usize,
+        outflow: &Outflow,
+    ) -> (Channel, ConnectionDriver, Ends) {
+        let (to_agent, reader) = tokio::io::duplex(size);
+        let (writer, from_agent) = tokio::io::duplex(size);
+        let stdio = Stdio { max_line, ..Stdio::over(reader, writer, outflow.clone()) };
+        let (channel, driver) = stdio.into_channel();
+        (channel, driver, (to_agent, from_agent))
+    }
+
+    #[tokio::test]
+    async fn lines_become_frames_and_the_end_of_input_closes_the_channel() {
+        let (channel, driver, (mut input, _output)) = transport(1 << 16, 100, &Outflow::new());
+        let driver = tokio::spawn(driver);
+        let long = "x".repeat(200);
+        let text = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":9007199254740993,\"method\":\"a\"}}\r\n\n{long}\nnot json\n{{\"jsonrpc\":\"2.0\",\"method\":\"last\"}}"
+        );
+        input.write_all(text.as_bytes()).await.unwrap();
+        drop(input);
+        let (rx, tx) = channel.into_parts();
+        let frames: Vec<TransportFrame> = rx.collect().await;
+        let TransportFrame::Single(RawJsonRpcMessage::Request(request)) = &frames[0] else {
+            panic!("{:?}", frames[0])
+        };
+        assert_eq!(serde_json::to_string(&request.id).unwrap(), "9007199254740993");
+        let TransportFrame::Malformed { error, .. } = &frames[1] else { panic!("{:?}", frames[1]) };
+        assert!(error.data.as_ref().unwrap().as_str().unwrap().contains("longer"));
+        assert!(matches!(&frames[2], TransportFrame::Malformed { raw, .. } if raw == "not json"));
+        assert!(matches!(&frames[3], TransportFrame::Single(RawJsonRpcMessage::Notification(_))));
+        assert_eq!(frames.len(), 4);
+        drop(tx);
+        driver.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn output_after_the_end_of_input_is_still_written() {
+        let (channel, driver, (input, mut output)) = transport(1 << 16, 100, &Outflow::new());
+        let driver = tokio::spawn(driver);
+        drop(input);
+        let (mut rx, tx) = channel.into_parts();
+        assert!(rx.next().await.is_none());
+        tx.unbounded_send(notification("late")).unwrap();
+        drop(tx);
+        driver.await.unwrap().unwrap();
+        let mut text = String::new();
+        output.read_to_string(&mut text).await.unwrap();
+        assert!(text.contains("late") && text.ends_with('\n'), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_is_gone_is_a_quiet_end() {
+        let outflow = Outflow::new();
+        let (channel, driver, (_input, output)) = transport(64, 100, &outflow);
+        drop(output);
+        channel.tx.unbounded_send(notification("x")).unwrap();
+        driver.await.unwrap();
+        assert_eq!(outflow.0.bytes.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn the_gauge_rises_while_the_client_does_not_read_and_falls_when_it_does() {
+        let outflow = Outflow::new();
+        let (channel, driver, (_input, mut output)) = transport(1024, 100, &outflow);
+        let driver = tokio::spawn(driver);
+        outflow.ready().await;
+        let piece = "y".repeat(10_000);
+        for _ in 0..200 {
+            channel.tx.unbounded_send(notification(&piece)).unwrap();
+        }
+        while !outflow.is_pressed() {
+            tokio::task::yield_now().await;
+        }
+        let waiting = tokio::spawn({
+            let outflow = outflow.clone();
+            async move { outflow.ready().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(channel.tx);
+        let mut text = String::new();
+        let (read, driven) = tokio::join!(output.read_to_string(&mut text), driver);
+        read.unwrap();
+        driven.unwrap().unwrap();
+        waiting.await.unwrap();
+        assert_eq!(text.lines().count(), 200);
+        assert_eq!(outflow.0.bytes.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn an_in_process_client_presses_until_it_has_taken_its_messages() {
+        let outflow = Outflow::new();
+        outflow.add(PRESSURE + FRAME_COST);
+        assert!(outflow.is_pressed());
+        let waiting = tokio::spawn({
+            let outflow = outflow.clone();
+            async move { outflow.ready().await }
+        });
+        tokio::task::yield_now().await;
+        outflow.taken(1);
+        waiting.await.unwrap();
+        outflow.taken(usize::MAX / FRAME_COST);
+        assert!(!outflow.is_pressed());
+    }
+}
