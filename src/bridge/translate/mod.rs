@@ -10,6 +10,8 @@ pub mod diff;
 pub mod output;
 pub mod permission;
 pub mod plan_approval;
+pub mod prompt;
+pub mod question;
 pub mod subagent;
 pub mod text;
 pub mod tool;
