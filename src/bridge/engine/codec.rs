@@ -67,6 +67,10 @@ struct Envelope<'a> {
 
 /// Reads one line.
 pub(super) fn parse(line: &str) -> Frame<'_> {
+    // A list would be read as an envelope with its fields in order.
+    if !line.starts_with('{') {
+        return malformed(line, "not a JSON object");
+    }
     let envelope: Envelope<'_> = match serde_json::from_str(line) {
         Ok(envelope) => envelope,
         Err(error) => return malformed(line, &error.to_string()),
@@ -173,6 +177,7 @@ mod tests {
             "",
             "hello",
             "[1,2]",
+            "[1]",
             "42",
             "null",
             "{}",

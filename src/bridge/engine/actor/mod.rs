@@ -581,3 +581,6 @@ impl Outgoing {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
