@@ -15,6 +15,7 @@ pub mod approvals;
 pub mod cli;
 pub mod config;
 pub mod error;
+pub mod foreign;
 pub mod logging;
 pub mod process;
 pub mod redact;
