@@ -53,8 +53,9 @@ impl Engine {
         cwd: &Path,
         default_events: mpsc::Sender<EngineEvent>,
     ) -> Result<EngineHandle, EngineError> {
-        let spec = discovery::launch(config, cwd).await?;
-        Self::spawn(&spec, policy::Policy::new(config), default_events)
+        let launch = discovery::launch(config, cwd).await?;
+        let policy = policy::Policy { zcode_home: config.zcode_home.clone(), table: launch.table };
+        Self::spawn(&launch.spec, policy, default_events)
     }
 
     /// Starts a given program as an engine. For tests and for [`Self::start`].
@@ -72,7 +73,8 @@ impl Engine {
         tracing::info!(pid = child.pid(), generation, "the engine was started");
         let (sender, commands) = mpsc::channel(COMMANDS);
         let (exit, exit_view) = watch::channel(None);
+        let handle = EngineHandle::new(sender, exit_view, generation, policy.table.clone());
         tokio::spawn(actor::run(actor::Setup { child, commands, exit, default_events, policy }));
-        Ok(EngineHandle::new(sender, exit_view, generation))
+        Ok(handle)
     }
 }

@@ -20,11 +20,7 @@ fn engine(script: &str) -> (EngineHandle, mpsc::Receiver<EngineEvent>) {
 fn engine_with(script: &str, mailbox: usize) -> (EngineHandle, mpsc::Receiver<EngineEvent>) {
     let (sender, events) = mpsc::channel(mailbox);
     let spec = ChildSpec { args: vec!["-c".into(), script.into()], ..ChildSpec::new("/bin/sh") };
-    let config = crate::config::test_config(
-        crate::config::Env::default(),
-        std::path::Path::new("/nonexistent"),
-    );
-    (Engine::spawn(&spec, Policy::new(&config), sender).unwrap(), events)
+    (Engine::spawn(&spec, Policy::default(), sender).unwrap(), events)
 }
 
 async fn next(events: &mut mpsc::Receiver<EngineEvent>) -> EngineEvent {
