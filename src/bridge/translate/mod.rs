@@ -6,6 +6,7 @@
 //! to the user's turn; this module only maps them. Tested by tables, properties and transcripts.
 
 pub mod client;
+pub mod config_options;
 pub mod diff;
 pub mod output;
 pub mod permission;

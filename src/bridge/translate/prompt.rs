@@ -236,7 +236,7 @@ fn file_name(uri: &str) -> Option<String> {
 }
 
 /// Decodes `%41` sequences; a broken one, or bytes that are not UTF-8, stay as they are.
-fn percent_decode(text: &str) -> String {
+pub(super) fn percent_decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
