@@ -19,6 +19,7 @@ pub mod foreign;
 pub mod logging;
 pub mod process;
 pub mod redact;
+pub mod trace;
 
 pub mod bridge;
 pub mod tui;

@@ -10,6 +10,7 @@ use crate::bridge::engine::event::{EngineEvent, SessionBody};
 use crate::bridge::engine::policy::Policy;
 use crate::bridge::engine::{Engine, EngineError, EngineHandle};
 use crate::process::ChildSpec;
+use crate::trace::Trace;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -20,7 +21,7 @@ fn engine(script: &str) -> (EngineHandle, mpsc::Receiver<EngineEvent>) {
 fn engine_with(script: &str, mailbox: usize) -> (EngineHandle, mpsc::Receiver<EngineEvent>) {
     let (sender, events) = mpsc::channel(mailbox);
     let spec = ChildSpec { args: vec!["-c".into(), script.into()], ..ChildSpec::new("/bin/sh") };
-    (Engine::spawn(&spec, Policy::default(), sender).unwrap(), events)
+    (Engine::spawn(&spec, Policy::default(), Trace::off(), sender).unwrap(), events)
 }
 
 async fn next(events: &mut mpsc::Receiver<EngineEvent>) -> EngineEvent {
