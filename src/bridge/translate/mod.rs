@@ -13,6 +13,7 @@ pub mod permission;
 pub mod plan_approval;
 pub mod prompt;
 pub mod question;
+pub mod rows;
 pub mod subagent;
 pub mod text;
 pub mod tool;

@@ -131,6 +131,8 @@ pub struct ToolChange {
     pub status: String,
     /// Why it failed.
     pub error: Option<Value>,
+    /// Its whole output, with an end state.
+    pub output: Option<Value>,
     /// A preview of output that has no text.
     pub output_preview: Option<Value>,
     /// It goes on in the background …
@@ -455,6 +457,7 @@ impl Kept {
             let change = ToolChange {
                 status,
                 error: row.error,
+                output: row.output,
                 output_preview: row.output_preview,
                 backgrounded: row.backgrounded == Some(true),
                 work_id: row.work_id,
