@@ -167,7 +167,7 @@ impl Rows {
         let event = self.event(session_id, head, body);
         match fact {
             Fact::Tool(_, change) if is_final(&change.status) => {
-                self.tool(&call).result = Some(Box::new(event))
+                self.tool(&call).result = Some(Box::new(event));
             }
             _ => out.push(event),
         }
