@@ -146,7 +146,7 @@ impl Actor {
                 }
                 () = self.out.writable(), if self.out.waiting() => {}
                 () = delivered(&mut self.stuck), if !reading => self.delivered(),
-                read = stdout.read_buf(lines.space()), if reading => {
+                read = async { stdout.read_buf(lines.space()).await }, if reading => {
                     if !matches!(read, Ok(1..)) {
                         if let Some(rest) = lines.last_line() {
                             self.line(&rest);
