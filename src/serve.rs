@@ -10,6 +10,7 @@ use crate::bridge;
 use crate::bridge::stdio::{Outflow, Stdio};
 use crate::config::Config;
 use crate::error::AppError;
+use crate::trace::Trace;
 
 /// Serves until the client closes its end or a signal arrives; both are a clean end.
 pub fn run(config: Config) -> Result<(), AppError> {
@@ -25,9 +26,10 @@ pub fn run(config: Config) -> Result<(), AppError> {
 
 async fn serve(config: Config) -> Result<(), AppError> {
     let outflow = Outflow::new();
+    let transport = Stdio::new(outflow.clone()).traced(Trace::of(&config));
     let (stop, stopped) = watch::channel(false);
-    let agent = bridge::agent(Arc::new(config)).metered(outflow.clone()).stopped_by(stopped);
-    let serving = agent.connect_to(Stdio::new(outflow));
+    let agent = bridge::agent(Arc::new(config)).metered(outflow).stopped_by(stopped);
+    let serving = agent.connect_to(transport);
     tokio::pin!(serving);
     let ended = tokio::select! {
         ended = &mut serving => ended,
