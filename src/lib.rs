@@ -25,4 +25,5 @@ pub mod bridge;
 pub mod tui;
 
 pub mod chat;
+pub mod run;
 pub mod serve;
