@@ -473,7 +473,9 @@ fn failure(err: &AcpError) -> AppError {
         .filter(|details| *details != message);
     let kind = match (err.get("code").and_then(Value::as_i64), err.pointer("/data/kind")) {
         (Some(-32000), _) => ErrorKind::SignInNeeded,
-        (_, Some(kind)) if kind == "engine_not_found" => ErrorKind::NoEngine,
+        (_, Some(kind)) if kind == "engine_not_found" || kind == "engine_not_started" => {
+            ErrorKind::NoEngine
+        }
         _ => ErrorKind::Failed,
     };
     let text =

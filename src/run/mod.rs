@@ -8,6 +8,7 @@ mod turn;
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_client_protocol::{Client, ConnectTo};
@@ -33,23 +34,19 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), AppError> {
         .enable_all()
         .build()
         .map_err(|err| AppError::failed("cannot start the runtime").caused_by(err))?;
-    match &args.agent {
-        Some(command) => {
-            let agent = ForeignAgent::parse(command, Some(plan.cwd.clone()))
-                .map_err(|problem| AppError::usage(format!("--agent: {problem}")))?;
-            let last_words = agent.last_words();
-            runtime.block_on(turn(agent, plan, args.format)).map_err(|err| {
-                match last_words.borrow().as_ref() {
-                    Some(words) => AppError::new(err.kind, words.clone()),
-                    None => err,
-                }
-            })
+    let Some(command) = &args.agent else {
+        let agent = crate::bridge::agent(Arc::new(config));
+        return runtime.block_on(turn(agent, plan, args.format));
+    };
+    let agent = ForeignAgent::parse(command, Some(plan.cwd.clone()))
+        .map_err(|problem| AppError::usage(format!("--agent: {problem}")))?;
+    let last_words = agent.last_words();
+    runtime.block_on(turn(agent, plan, args.format)).map_err(|err| {
+        match last_words.borrow().as_ref() {
+            Some(words) => AppError::new(err.kind, words.clone()),
+            None => err,
         }
-        None => runtime.block_on(async {
-            drop(config);
-            Err(AppError::failed("this build has no bridge yet"))
-        }),
-    }
+    })
 }
 
 async fn turn(agent: impl ConnectTo<Client>, plan: Plan, format: Format) -> Result<(), AppError> {

@@ -39,8 +39,25 @@ pub(crate) fn to_acp(error: &EngineError) -> AcpError {
         }
         other => {
             let text = other.to_string();
-            AcpError::new(ErrorCode::INTERNAL_ERROR, text.clone()).data(json!({"details": text}))
+            let mut data = json!({"details": text, "kind": kind(other)});
+            if let (EngineError::NotFound { looked_for, hints }, Value::Object(map)) =
+                (other, &mut data)
+            {
+                map.insert("lookedFor".to_owned(), json!(looked_for));
+                map.insert("hints".to_owned(), json!(hints));
+            }
+            AcpError::new(ErrorCode::INTERNAL_ERROR, text).data(data)
         }
+    }
+}
+
+/// For clients that tell failures apart (`run` by its exit code).
+fn kind(error: &EngineError) -> &'static str {
+    match error {
+        EngineError::NotFound { .. } => "engine_not_found",
+        EngineError::Spawn { .. } => "engine_not_started",
+        EngineError::Exited { .. } => "engine_exited",
+        _ => "engine",
     }
 }
 
