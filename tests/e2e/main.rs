@@ -17,5 +17,4 @@
 mod cli;
 mod modes;
 mod terminal;
-mod watchdog;
 mod world;

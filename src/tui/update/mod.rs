@@ -1,3 +1,94 @@
-//! PURE. (Model, Msg) → Model and commands. No I/O, no drawing.
+//! PURE. `(Model, Msg) → Model and commands`. No I/O, no drawing, no clock: the loop sets
+//! `Model::now_ms` before each message. Called by `app` alone.
 
 pub mod acp;
+mod ask;
+mod edit;
+mod keys;
+mod overlay;
+mod paste;
+mod session;
+mod slash;
+mod tick;
+mod turn;
+
+use crate::tui::model::{Draft, Model};
+use crate::tui::msg::{Cmd, Msg};
+use crate::tui::terminal::input::TermEvent;
+
+/// How long after a change of the draft it is written to disk.
+const SAVE_AFTER_MS: u64 = 400;
+
+/// Takes one message in and returns what is to be done.
+pub fn update(model: &mut Model, msg: Msg) -> Vec<Cmd> {
+    let mut cmds = Vec::new();
+    match msg {
+        Msg::Term(event) => term(model, event, &mut cmds),
+        Msg::Resized(columns, rows) => model.size = (columns, rows),
+        Msg::Ticked => tick::ticked(model, &mut cmds),
+        Msg::Drawn => ask::drawn(model),
+        Msg::Hangup => quit(model, &mut cmds),
+        Msg::Edited(text) => model.composer.set_text(text.trim_end_matches('\n')),
+        Msg::Found(position) => {
+            if let Some(search) = &mut model.search {
+                search.position = position;
+            }
+        }
+        Msg::Reported(text) => model.say(text),
+        Msg::Agent(msg) => session::agent(model, msg, &mut cmds),
+    }
+    note_draft_change(model);
+    cmds
+}
+
+fn term(model: &mut Model, event: TermEvent, cmds: &mut Vec<Cmd>) {
+    match event {
+        TermEvent::Key(key) => {
+            paste::before_key(model, key, cmds);
+            if paste::holds_enter(model, key) {
+                return;
+            }
+            keys::key(model, key, cmds);
+        }
+        TermEvent::Paste(text) => keys::pasted(model, &text),
+        TermEvent::Mouse(mouse) => keys::mouse(model, mouse, cmds),
+        TermEvent::Focus(focused) => model.focused = focused,
+        // The terminal's answers are for the terminal's owner, not for the model.
+        TermEvent::Reply(_) => {}
+    }
+}
+
+/// Ends the program. What the agent still waits for is answered as cancelled by the client task,
+/// which drops the requests; the draft and the queue are kept.
+fn quit(model: &mut Model, cmds: &mut Vec<Cmd>) {
+    if model.quitting {
+        return;
+    }
+    model.quitting = true;
+    ask::cancel_all(model, cmds);
+    cmds.push(Cmd::StoreDraft(draft_of(model)));
+    cmds.push(Cmd::Quit);
+}
+
+fn draft_of(model: &Model) -> Draft {
+    Draft {
+        text: model.composer.text().to_owned(),
+        chips: model.composer.chips().to_vec(),
+        queue: model
+            .in_flight_unsent()
+            .into_iter()
+            .chain(model.queue.iter())
+            .map(str::to_owned)
+            .collect(),
+    }
+}
+
+fn note_draft_change(model: &mut Model) {
+    let state = (model.composer.version(), model.queue.len());
+    if state != model.saved_draft && model.save_due_ms.is_none() {
+        model.save_due_ms = Some(model.now_ms + SAVE_AFTER_MS);
+    }
+}
+
+#[cfg(test)]
+mod tests;

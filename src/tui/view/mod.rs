@@ -1,7 +1,124 @@
-//! PURE. Model → cells. Knows ratatui, not ACP.
+//! PURE. Model → cells. Knows ratatui, not ACP. [`draw`] is called by the loop for every frame.
 
 pub mod diff;
 pub mod markdown;
 pub mod theme;
 pub mod transcript;
 pub mod width;
+
+mod composer;
+mod dialog;
+mod form;
+mod help;
+mod layout;
+mod page;
+mod picker;
+mod status;
+mod welcome;
+mod widgets;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::tui::model::{AskKind, Model, Overlay, Phase};
+use layout::Layout;
+use theme::Theme;
+use transcript::TranscriptView;
+
+/// Screens smaller than this get a line that says so.
+const SMALLEST: (u16, u16) = (30, 8);
+
+/// What the loop needs to know of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Drawn {
+    /// Cell of the caret; `None` hides the cursor.
+    pub caret: Option<(u16, u16)>,
+    /// Columns of the composer's text.
+    pub composer_width: usize,
+    /// Where the transcript is.
+    pub transcript: Rect,
+    /// Whether the front dialog was drawn in full view.
+    pub dialog_shown: bool,
+}
+
+/// Draws the whole screen into `buf`, whose cells are empty.
+pub fn draw(model: &Model, view: &mut TranscriptView, theme: &Theme, buf: &mut Buffer) -> Drawn {
+    let screen = buf.area;
+    if screen.width < SMALLEST.0 || screen.height < SMALLEST.1 {
+        return too_small(screen, theme, buf);
+    }
+    let layout = Layout::of(model, screen);
+    let mut drawn = Drawn { transcript: layout.transcript, ..Drawn::default() };
+    draw_main(model, view, theme, &layout, buf);
+    status::queue(model, theme, layout.queue, buf);
+    composer::menu(model, theme, layout.menu, buf);
+    status::top_rule(model, view, theme, layout.top_rule, buf);
+    let caret = composer::draw(model, theme, layout.composer, buf);
+    drawn.composer_width = composer::text_width(layout.composer);
+    status::bottom_rule(model, theme, layout.bottom_rule, buf);
+    status::line(model, theme, layout.status, buf);
+    drawn.caret = Some(caret);
+    if let Some(area) = layout.dialog
+        && let Some(ask) = model.asks.first()
+        && let AskKind::Permission(permission) = &ask.kind
+    {
+        dialog::draw(model, ask, permission, theme, area, buf);
+        drawn.dialog_shown = true;
+    }
+    if let Some(area) = layout.side
+        && let Some(ask) = model.asks.first()
+        && let AskKind::Form(form) = &ask.kind
+    {
+        let inside = form::draw(model, ask, form, theme, area, buf);
+        if model.is_armed() {
+            drawn.caret = inside;
+        }
+        drawn.dialog_shown = true;
+    }
+    match &model.overlay {
+        Some(Overlay::Page(page)) => {
+            page::draw(model, page, theme, layout.page, buf);
+            if page.focused {
+                drawn.caret = None;
+            }
+            drawn.dialog_shown &= layout.page_is_beside;
+        }
+        Some(Overlay::Picker(picker)) => {
+            drawn.caret = picker::draw(picker, theme, layout.body, buf);
+            drawn.dialog_shown = false;
+        }
+        None => {}
+    }
+    drawn
+}
+
+fn draw_main(
+    model: &Model,
+    view: &mut TranscriptView,
+    theme: &Theme,
+    layout: &Layout,
+    buf: &mut Buffer,
+) {
+    let area = layout.transcript;
+    match &model.phase {
+        Phase::Down(trouble) if model.transcript.is_empty() => {
+            welcome::trouble(model, trouble, theme, area, buf);
+        }
+        _ if model.transcript.is_empty() => welcome::draw(model, theme, area, buf),
+        _ => view.render(&model.transcript, area, buf, theme, model.now_ms),
+    }
+}
+
+fn too_small(screen: Rect, theme: &Theme, buf: &mut Buffer) -> Drawn {
+    let text = format!(
+        "too small: {}x{}, needs {}x{}",
+        screen.width, screen.height, SMALLEST.0, SMALLEST.1
+    );
+    for (y, row) in (screen.y..screen.bottom()).zip(width::wrap(&text, usize::from(screen.width))) {
+        buf.set_string(screen.x, y, row, theme.warning);
+    }
+    Drawn { composer_width: usize::from(screen.width), ..Drawn::default() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,583 @@
+//! The owner of one engine process: one task that alone reads its output, writes its input, keeps
+//! the requests in flight and the routes, and notices its end. Started by [`super::Engine`],
+//! spoken to through [`super::EngineHandle`].
+//!
+//! Writing never waits for reading: a full mailbox of a session stops the reading (nothing is
+//! dropped), while commands are still taken and written. Everything queued goes out in one write.
+
+use std::collections::HashMap;
+use std::io;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use super::codec::{self, Frame};
+use super::decode;
+use super::error::{EngineError, RpcError};
+use super::event::{EngineEvent, EngineExit, EngineRequest, SessionBody, WireId};
+use super::handle::Command;
+use super::interactions::{Announced, Interactions};
+use super::lines::{Line, LineBuffer};
+use super::policy::Policy;
+use super::timeouts::Clocks;
+use super::wire;
+use crate::process::{Child, TERM_GRACE};
+
+/// Commands taken before what they wrote is sent.
+const BURST: usize = 256;
+/// How long output may still come after the process has ended (a descendant can hold the pipe).
+const LAST_OUTPUT: Duration = Duration::from_millis(250);
+/// How long the exit status and the last of standard error may take after the output ended.
+const LAST_STATUS: Duration = Duration::from_millis(250);
+/// Lines of standard error in an error.
+const LAST_WORDS: usize = 12;
+/// Unsent input above which an engine counts as stuck and further requests fail.
+const MAX_UNSENT: usize = 256 * 1024 * 1024;
+
+type ReplySender = oneshot::Sender<Result<Box<RawValue>, EngineError>>;
+
+/// What the actor begins with.
+pub(super) struct Setup {
+    pub(super) child: Child,
+    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) exit: watch::Sender<Option<Arc<EngineExit>>>,
+    pub(super) default_events: mpsc::Sender<EngineEvent>,
+    pub(super) policy: Policy,
+}
+
+struct Pending {
+    method: &'static str,
+    reply: ReplySender,
+    /// Kept for the requests that may be sent a second time.
+    again: Option<String>,
+}
+
+/// Why the loop ended.
+enum End {
+    /// The engine went by itself.
+    Gone(Option<ExitStatus>),
+    /// We were asked to end it, or nobody holds a handle any more.
+    Closed(Option<oneshot::Sender<()>>),
+}
+
+struct Actor {
+    out: Outgoing,
+    pending: HashMap<u64, Pending>,
+    clocks: Clocks,
+    routes: HashMap<String, mpsc::Sender<EngineEvent>>,
+    default_events: mpsc::Sender<EngineEvent>,
+    /// The event whose mailbox is full; nothing is read while it waits.
+    stuck: Option<(mpsc::Sender<EngineEvent>, EngineEvent)>,
+    interactions: Interactions,
+    policy: Policy,
+    /// The engine refused the three keys: answer with the first alone.
+    short_preferences: bool,
+    /// The id of the last answer with three keys.
+    last_preferences: Option<WireId>,
+    next_retry_id: u64,
+}
+
+/// Runs until the engine has ended, one way or the other.
+pub(super) async fn run(setup: Setup) {
+    let Setup { mut child, mut commands, exit, default_events, policy } = setup;
+    let stdin = child.stdin.take();
+    let Some(mut stdout) = child.stdout.take() else { return };
+    let mut actor = Actor {
+        out: Outgoing { stdin, bytes: Vec::new(), sent: 0 },
+        pending: HashMap::new(),
+        clocks: Clocks::default(),
+        routes: HashMap::new(),
+        default_events,
+        stuck: None,
+        interactions: Interactions::default(),
+        policy,
+        short_preferences: false,
+        last_preferences: None,
+        next_retry_id: 1,
+    };
+    let end = actor.serve(&mut child, &mut stdout, &mut commands).await;
+    actor.out.stdin = None;
+    drop(stdout);
+    actor.finish(end, child, commands, exit).await;
+}
+
+impl Actor {
+    async fn serve(
+        &mut self,
+        child: &mut Child,
+        stdout: &mut pipe::Receiver,
+        commands: &mut mpsc::Receiver<Command>,
+    ) -> End {
+        let mut lines = LineBuffer::default();
+        let mut exited: Option<(Option<ExitStatus>, Instant)> = None;
+        loop {
+            self.take_lines(&mut lines);
+            self.out.flush();
+            let reading = self.stuck.is_none();
+            let give_up = exited.as_ref().filter(|_| reading).map(|(_, at)| *at + LAST_OUTPUT);
+            let wake = give_up.into_iter().chain(self.clocks.next()).min();
+            tokio::select! {
+                biased;
+                command = commands.recv() => {
+                    let mut next = command;
+                    for _ in 0..BURST {
+                        match next {
+                            None => return End::Closed(None),
+                            Some(Command::Shutdown { done }) => return End::Closed(Some(done)),
+                            Some(command) => self.command(command),
+                        }
+                        match commands.try_recv() {
+                            Ok(command) => next = Some(command),
+                            Err(mpsc::error::TryRecvError::Empty) => break,
+                            Err(mpsc::error::TryRecvError::Disconnected) => next = None,
+                        }
+                    }
+                }
+                () = self.out.writable(), if self.out.waiting() => {}
+                () = delivered(&mut self.stuck), if !reading => self.delivered(),
+                read = stdout.read_buf(lines.space()), if reading => {
+                    if !matches!(read, Ok(1..)) {
+                        if let Some(rest) = lines.last_line() {
+                            self.line(&rest);
+                        }
+                        return End::Gone(exited.and_then(|(status, _)| status));
+                    }
+                }
+                status = child.wait(), if exited.is_none() => exited = Some((status.ok(), Instant::now())),
+                () = sleep_until(wake), if wake.is_some() => {
+                    if give_up.is_some_and(|at| at <= Instant::now()) {
+                        return End::Gone(exited.and_then(|(status, _)| status));
+                    }
+                    self.expire();
+                }
+            }
+        }
+    }
+
+    /// Handles the whole lines that have come, until one cannot be delivered.
+    fn take_lines(&mut self, lines: &mut LineBuffer) {
+        while self.stuck.is_none() {
+            match lines.next_line(codec::MAX_LINE) {
+                None => break,
+                Some(Line::Bytes(line)) => self.line(line),
+                Some(Line::TooLong) => {
+                    let reason =
+                        format!("a line of more than {} MiB was skipped", codec::MAX_LINE >> 20);
+                    self.route(None, EngineEvent::Malformed { reason });
+                }
+            }
+        }
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        match codec::parse(&String::from_utf8_lossy(line)) {
+            Frame::Notification { method, params } => {
+                let event = decode::notification(&method, params);
+                self.notice(&event);
+                let session = session_of(&event).map(str::to_owned);
+                self.route(session.as_deref(), event);
+            }
+            Frame::Response { id, outcome } => self.response(&id, outcome),
+            Frame::Request { id, method, params } => {
+                let params =
+                    params.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+                self.request(id, &method, params);
+            }
+            Frame::Malformed { reason } => {
+                let reason = crate::redact::text(&reason).into_owned();
+                tracing::warn!(%reason, "the engine wrote a line that is not a message");
+                self.route(None, EngineEvent::Malformed { reason });
+            }
+        }
+    }
+
+    /// What the engine side itself learns from an event.
+    fn notice(&mut self, event: &EngineEvent) {
+        match event {
+            EngineEvent::Storage(_) => self.clocks.held_up(Instant::now()),
+            EngineEvent::Session(event) => {
+                if let SessionBody::Interaction(mirror) = &event.body
+                    && mirror.resolved
+                    && let Some(request_id) = &mirror.request_id
+                {
+                    self.interactions.resolved(request_id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn response(&mut self, id: &WireId, outcome: Result<&RawValue, RpcError>) {
+        let known = id.as_u64().and_then(|id| Some((id, self.pending.remove(&id)?)));
+        let Some((id, pending)) = known else {
+            self.stray(id, outcome.err());
+            return;
+        };
+        self.clocks.done(id, Instant::now());
+        match outcome {
+            Err(error) if self.preferences_refused(&error) && pending.again.is_some() => {
+                self.send_again(pending);
+            }
+            outcome => {
+                // Nobody waits any more: a reply that was dropped is no fault.
+                pending.reply.send(outcome.map(RawValue::to_owned).map_err(EngineError::Rpc)).ok();
+            }
+        }
+    }
+
+    /// A response to nothing: late, or the engine's word that a line of ours was not accepted.
+    fn stray(&mut self, id: &WireId, error: Option<RpcError>) {
+        let Some(error) = error else {
+            tracing::debug!(%id, "a late response was dropped");
+            return;
+        };
+        tracing::warn!(%id, code = error.code, message = %crate::redact::text(&error.message), "the engine refused a message");
+        // Our replies carry no id of ours: a refusal right after one is about it.
+        let about_us = self.last_preferences.as_ref() == Some(id) || id == "invalid-message";
+        if about_us
+            && !self.short_preferences
+            && let Some(id) = self.last_preferences.take()
+        {
+            self.short_preferences = true;
+            self.out.push(&wire::reply(&id, &Ok(self.preferences())));
+        }
+    }
+
+    fn request(&mut self, id: WireId, method: &str, params: Value) {
+        match method {
+            "session/requestRuntimePreferences" => {
+                self.out.push(&wire::reply(&id, &Ok(self.preferences())));
+                self.last_preferences = Some(id);
+            }
+            "interaction/requestProviderRuntimeHeaders" => {
+                let answer = self.policy.provider_headers(&params);
+                self.out.push(&wire::reply(&id, &Ok(answer)));
+            }
+            "interaction/requestPermission" | "interaction/requestUserInput" => {
+                self.question(id, method, params);
+            }
+            // Official MCP identities too: we hold none, and this answer is safe on every version.
+            _ => {
+                tracing::debug!(method, "the engine asked for something that is not served");
+                self.out.push(&wire::reply(&id, &Err(RpcError::unknown_method(method))));
+            }
+        }
+    }
+
+    fn question(&mut self, id: WireId, method: &str, params: Value) {
+        let field = |name: &str| params.get(name).and_then(Value::as_str).map(str::to_owned);
+        let (session_id, request_id) = (field("sessionId"), field("requestId"));
+        let announced = request_id.as_deref().map(|request_id| {
+            self.interactions.announced(
+                request_id,
+                session_id.as_deref().unwrap_or_default(),
+                &id,
+                Instant::now(),
+            )
+        });
+        match announced {
+            Some(Announced::Again) => {}
+            Some(Announced::Answered(answer)) => self.out.push(&wire::reply(&id, &answer)),
+            None | Some(Announced::New) => {
+                let request = EngineRequest {
+                    id,
+                    method: method.to_owned(),
+                    session_id: session_id.clone(),
+                    request_id,
+                    params,
+                };
+                self.route(session_id.as_deref(), EngineEvent::Request(Box::new(request)));
+            }
+        }
+    }
+
+    fn preferences(&self) -> Value {
+        if self.short_preferences {
+            return json!({ "nativeSearchEnhancementsEnabled": false });
+        }
+        json!({
+            "nativeSearchEnhancementsEnabled": false,
+            "memoryEnabled": false,
+            "askUserQuestionAutoResolutionEnabled": false,
+        })
+    }
+
+    /// Whether a create or resume failed because of our three keys. Remembers it.
+    fn preferences_refused(&mut self, error: &RpcError) -> bool {
+        let text = error.message.to_lowercase();
+        let refused = self.last_preferences.is_some()
+            && !self.short_preferences
+            && (text.contains("runtime preferences")
+                || text.contains("runtimepreferences")
+                || text.contains("memoryenabled")
+                || text.contains("autoresolutionenabled"));
+        self.short_preferences |= refused;
+        refused
+    }
+
+    fn send_again(&mut self, pending: Pending) {
+        let Some(line) = pending.again else { return };
+        // The ids below ours are free; the line begins with `{"id":<number>,`.
+        let id = self.next_retry_id;
+        self.next_retry_id += 1;
+        let rest = line.split_once(',').map_or("}", |(_, rest)| rest);
+        self.out.push(&format!("{{\"id\":{id},{rest}"));
+        self.clocks.sent(id, pending.method, Instant::now());
+        self.pending.insert(id, Pending { again: None, ..pending });
+    }
+
+    fn command(&mut self, command: Command) {
+        match command {
+            Command::Request { id, method, line, reply } => {
+                if self.out.is_stuck() {
+                    reply.send(Err(EngineError::Closed)).ok();
+                    return;
+                }
+                self.out.push(&line);
+                self.clocks.sent(id, method, Instant::now());
+                let again = matches!(method, "session/create" | "session/resume").then_some(line);
+                self.pending.insert(id, Pending { method, reply, again });
+            }
+            Command::Send(line) => self.out.push(&line),
+            Command::Respond { id, outcome } => {
+                for id in self.interactions.answered(&id, &outcome, Instant::now()) {
+                    self.out.push(&wire::reply(&id, &outcome));
+                }
+            }
+            Command::Attach { session_id, events } => {
+                self.interactions.forget_session(&session_id);
+                self.routes.insert(session_id, events);
+            }
+            Command::Detach { session_id } => {
+                self.interactions.forget_session(&session_id);
+                self.routes.remove(&session_id);
+            }
+            Command::Shutdown { done } => drop(done),
+        }
+    }
+
+    /// Delivers an event, or leaves it in `stuck` when its mailbox is full.
+    fn route(&mut self, session: Option<&str>, event: EngineEvent) {
+        let target = session.and_then(|id| self.routes.get(id)).unwrap_or(&self.default_events);
+        match target.try_send(event) {
+            Ok(()) => {}
+            Err(mpsc::error::TrySendError::Full(event)) => {
+                self.stuck = Some((target.clone(), event));
+            }
+            Err(mpsc::error::TrySendError::Closed(event)) => self.orphan(session, event),
+        }
+    }
+
+    /// The session that owned the mailbox is gone: the default owner takes over.
+    fn orphan(&mut self, session: Option<&str>, event: EngineEvent) {
+        if let Some(id) = session
+            && self.routes.remove(id).is_some()
+        {
+            self.interactions.forget_session(id);
+            self.route(None, event);
+        } else if let EngineEvent::Request(request) = event {
+            // Nobody is left to ask: never an approval.
+            let error = RpcError::new(-32020, "No client is attached");
+            self.out.push(&wire::reply(&request.id, &Err(error)));
+        }
+    }
+
+    /// The mailbox of the stuck event has room (or is closed).
+    fn delivered(&mut self) {
+        if let Some((target, event)) = self.stuck.take()
+            && let Err(error) = target.try_send(event)
+        {
+            match error {
+                mpsc::error::TrySendError::Full(event) => self.stuck = Some((target, event)),
+                mpsc::error::TrySendError::Closed(event) => {
+                    let session = session_of(&event).map(str::to_owned);
+                    self.orphan(session.as_deref(), event);
+                }
+            }
+        }
+    }
+
+    fn expire(&mut self) {
+        let now = Instant::now();
+        for id in self.clocks.expired(now) {
+            self.clocks.done(id, now);
+            if let Some(Pending { method, reply, .. }) = self.pending.remove(&id) {
+                tracing::warn!(method, id, "the engine did not answer in time");
+                reply
+                    .send(Err(EngineError::Timeout {
+                        method,
+                        after: super::timeouts::limit(method),
+                    }))
+                    .ok();
+            }
+        }
+    }
+
+    /// Tells everybody, and makes sure that nothing of the engine is left.
+    async fn finish(
+        mut self,
+        end: End,
+        mut child: Child,
+        mut commands: mpsc::Receiver<Command>,
+        exit: watch::Sender<Option<Arc<EngineExit>>>,
+    ) {
+        let (known, mut done, closed) = match end {
+            End::Gone(status) => (status, None, false),
+            End::Closed(done) => (None, done, true),
+        };
+        let status = match known {
+            None if !closed => {
+                tokio::time::timeout(LAST_STATUS, child.wait()).await.ok().and_then(Result::ok)
+            }
+            known => known,
+        };
+        let mut stderr = child.stderr();
+        if !closed {
+            tokio::time::timeout(LAST_STATUS, stderr.closed()).await.ok();
+        }
+        let words = stderr.lines(LAST_WORDS);
+        let exit_value = EngineExit {
+            status: match status {
+                Some(status) => status.to_string(),
+                None if closed => "shut down".to_owned(),
+                None => "it closed its output".to_owned(),
+            },
+            stderr_tail: words.iter().map(|line| crate::redact::text(line).into_owned()).collect(),
+        };
+        tracing::info!(status = %exit_value.status, "the engine ended");
+        let error = if closed {
+            EngineError::Closed
+        } else {
+            EngineError::Exited(Box::new(exit_value.clone()))
+        };
+        if !closed {
+            exit.send_replace(Some(Arc::new(exit_value.clone())));
+        }
+        for (_, pending) in self.pending.drain() {
+            pending.reply.send(Err(error.clone())).ok();
+        }
+        commands.close();
+        while let Some(command) = commands.recv().await {
+            match command {
+                Command::Request { reply, .. } => drop(reply.send(Err(error.clone()))),
+                Command::Shutdown { done: another } => done = Some(done.take().unwrap_or(another)),
+                _ => {}
+            }
+        }
+        let tell = self.tell_everybody(&exit_value);
+        let end = child.terminate(TERM_GRACE);
+        let (_status, ()) = tokio::join!(end, async {
+            // A session that never drains must not keep the rest from ending.
+            tokio::time::timeout(TERM_GRACE, tell).await.ok();
+        });
+        if let Some(done) = done {
+            done.send(()).ok();
+        }
+    }
+
+    /// Delivers what was stuck, then `Exited`, once to each mailbox.
+    async fn tell_everybody(mut self, exit: &EngineExit) {
+        if let Some((target, event)) = self.stuck.take() {
+            target.send(event).await.ok();
+        }
+        let mut told: Vec<mpsc::Sender<EngineEvent>> = Vec::new();
+        for events in self.routes.into_values().chain([self.default_events]) {
+            if !told.iter().any(|other| other.same_channel(&events)) {
+                told.push(events);
+            }
+        }
+        let send =
+            told.iter().map(|events| events.send(EngineEvent::Exited(Box::new(exit.clone()))));
+        futures::future::join_all(send).await;
+    }
+}
+
+/// The session that an event belongs to, or its topic when that is not a conversation.
+fn session_of(event: &EngineEvent) -> Option<&str> {
+    match event {
+        EngineEvent::Session(event) => Some(&event.session_id),
+        EngineEvent::State(state) => state.session_id.as_deref(),
+        EngineEvent::Frame { topic, .. } => {
+            Some(topic.strip_prefix("conversation/").unwrap_or(topic))
+        }
+        EngineEvent::Request(request) => request.session_id.as_deref(),
+        _ => None,
+    }
+}
+
+/// Resolves when the stuck event's mailbox has room or is closed. Cancel safe.
+async fn delivered(stuck: &mut Option<(mpsc::Sender<EngineEvent>, EngineEvent)>) {
+    if let Some((target, _)) = stuck {
+        // The permit is given back at once; this task is the one that uses it next.
+        target.reserve().await.map(drop).ok();
+    }
+}
+
+async fn sleep_until(wake: Option<Instant>) {
+    match wake {
+        Some(wake) => tokio::time::sleep_until(wake).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The engine's input: lines queued and not yet written.
+struct Outgoing {
+    stdin: Option<pipe::Sender>,
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+impl Outgoing {
+    fn push(&mut self, line: &str) {
+        if self.stdin.is_some() {
+            self.bytes.extend_from_slice(line.as_bytes());
+            self.bytes.push(b'\n');
+        }
+    }
+
+    /// Whether something waits for the engine to read.
+    fn waiting(&self) -> bool {
+        self.stdin.is_some() && self.sent < self.bytes.len()
+    }
+
+    fn is_stuck(&self) -> bool {
+        self.stdin.is_none() || self.bytes.len() - self.sent > MAX_UNSENT
+    }
+
+    /// Writes as much as the pipe takes. An engine that closed its input is dying: the reading
+    /// side notices, and what could not be written fails with it.
+    fn flush(&mut self) {
+        while let Some(stdin) = &self.stdin
+            && let Some(rest) = self.bytes.get(self.sent..).filter(|rest| !rest.is_empty())
+        {
+            match stdin.try_write(rest) {
+                Ok(count) => self.sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    tracing::debug!(%error, "the engine closed its input");
+                    self.stdin = None;
+                }
+            }
+        }
+        if self.stdin.is_none() || self.sent == self.bytes.len() {
+            self.bytes.clear();
+            self.bytes.shrink_to(1 << 20);
+            self.sent = 0;
+        }
+    }
+
+    async fn writable(&self) {
+        match &self.stdin {
+            Some(stdin) => stdin.writable().await.unwrap_or_default(),
+            None => std::future::pending().await,
+        }
+    }
+}

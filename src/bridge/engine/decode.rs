@@ -1,0 +1,376 @@
+//! PURE. The meaning of a notification: method and raw params to [`EngineEvent`]. Never fails: a
+//! field of a wrong type counts as missing, an unknown event is [`SessionBody::Unknown`].
+//!
+//! Reads every spelling that engine builds use (engine protocol sections 4, 10 and 11). The hot
+//! path, `model.streaming`, goes from text to typed fields without a JSON tree between. Called by
+//! `actor`, and by the session side for events that come inside a result (`events: […]`).
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::event::{
+    BackgroundTask, EngineEvent, InteractionMirror, SessionBody, SessionEvent, SessionUpdated,
+    StreamKind, Streaming, ToolPhase, ToolProgress, ToolUpdated,
+};
+
+/// Reads a notification.
+pub(super) fn notification(method: &str, params: Option<&RawValue>) -> EngineEvent {
+    let Some(params) = params else { return EngineEvent::Other { method: method.to_owned() } };
+    match method {
+        "session/event" => event(params),
+        "v4/conversation/frame" => frame(params),
+        "startup/storageState" => EngineEvent::Storage(salvage(value(params))),
+        _ if method == "state.updated" || type_of(params).as_deref() == Some("state.updated") => {
+            EngineEvent::State(Box::new(salvage(value(params))))
+        }
+        _ => EngineEvent::Other { method: method.to_owned() },
+    }
+}
+
+/// Reads one event that came inside a result (`session/subscribe`, `session/events`).
+pub fn session_event(raw: &RawValue) -> Option<SessionEvent> {
+    match event(raw) {
+        EngineEvent::Session(event) => Some(*event),
+        _ => None,
+    }
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(rename = "sessionId", borrow, default)]
+    session_id: Option<Cow<'a, str>>,
+    #[serde(default)]
+    seq: Option<u64>,
+    #[serde(rename = "turnId", borrow, default)]
+    turn_id: Option<Cow<'a, str>>,
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    payload: Option<&'a RawValue>,
+}
+
+fn event(params: &RawValue) -> EngineEvent {
+    let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(params.get()) else {
+        return odd_event(&value(params));
+    };
+    let session_id = envelope.session_id.unwrap_or_default();
+    let turn_id = envelope.turn_id.map(Cow::into_owned);
+    let (body, inner_turn) = match (&*envelope.kind, envelope.payload) {
+        ("model.streaming", Some(payload)) => streaming(payload),
+        ("state.updated", payload) => {
+            let mut state: super::event::StateUpdated =
+                salvage(payload.map(value).unwrap_or_default());
+            state.session_id.get_or_insert_with(|| session_id.clone().into_owned());
+            return EngineEvent::State(Box::new(state));
+        }
+        (kind, payload) => {
+            let payload = payload.map(value).unwrap_or_default();
+            let turn = text(&payload, &["turnId"]);
+            (body(kind, payload), turn)
+        }
+    };
+    EngineEvent::Session(Box::new(SessionEvent {
+        session_id: session_id.into_owned(),
+        seq: envelope.seq.unwrap_or_default(),
+        turn_id: turn_id.or(inner_turn),
+        body,
+    }))
+}
+
+/// An envelope whose fields are not of the usual types.
+fn odd_event(params: &Value) -> EngineEvent {
+    let Some(kind) = text(params, &["type", "kind"]) else {
+        return EngineEvent::Malformed { reason: "a session/event without a type".to_owned() };
+    };
+    let payload = params.get("payload").cloned().unwrap_or_default();
+    let turn_id = text(params, &["turnId"]).or_else(|| text(&payload, &["turnId"]));
+    EngineEvent::Session(Box::new(SessionEvent {
+        session_id: text(params, &["sessionId"]).unwrap_or_default(),
+        seq: params.get("seq").and_then(number).unwrap_or_default(),
+        turn_id,
+        body: body(&kind, payload),
+    }))
+}
+
+fn frame(params: &RawValue) -> EngineEvent {
+    #[derive(Deserialize)]
+    struct Head<'a> {
+        #[serde(borrow, default)]
+        topic: Option<Cow<'a, str>>,
+        #[serde(borrow, default)]
+        frame: Option<&'a RawValue>,
+    }
+    let head = serde_json::from_str::<Head<'_>>(params.get()).ok();
+    let topic = head.and_then(|head| {
+        // The oldest builds name the topic only inside.
+        let inner = |frame: &RawValue| text(&value(frame), &["topic"]);
+        head.topic.map(Cow::into_owned).or_else(|| head.frame.and_then(inner))
+    });
+    EngineEvent::Frame { topic: topic.unwrap_or_default(), params: params.to_owned() }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct StreamPayload<'a> {
+    #[serde(borrow)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(rename = "type", borrow)]
+    kind_too: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    delta: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    assistant_message_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    message_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    part_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    tool_call_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    call_id: Option<Cow<'a, str>>,
+    #[serde(rename = "callID", borrow)]
+    call_id_too: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    tool_name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    turn_id: Option<Cow<'a, str>>,
+    input: Option<Value>,
+    error: Option<Value>,
+}
+
+fn streaming(raw: &RawValue) -> (SessionBody, Option<String>) {
+    let Ok(p) = serde_json::from_str::<StreamPayload<'_>>(raw.get()) else {
+        let payload = value(raw);
+        let turn = text(&payload, &["turnId"]);
+        return (body("model.streaming", payload), turn);
+    };
+    let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
+    let streaming = Streaming {
+        kind: stream_kind(p.kind.or(p.kind_too).as_deref().unwrap_or_default()),
+        delta: owned(p.delta.or(p.text)).unwrap_or_default(),
+        message_id: owned(p.assistant_message_id.or(p.message_id)),
+        part_id: owned(p.part_id),
+        tool_call_id: owned(p.tool_call_id.or(p.call_id).or(p.call_id_too)),
+        tool_name: owned(p.tool_name),
+        input: p.input,
+        error: p.error,
+    };
+    (SessionBody::Streaming(streaming), owned(p.turn_id))
+}
+
+fn stream_kind(kind: &str) -> StreamKind {
+    match kind {
+        "start" => StreamKind::Start,
+        "finish" => StreamKind::Finish,
+        "error" => StreamKind::Error,
+        "text_start" => StreamKind::TextStart,
+        "text_delta" => StreamKind::TextDelta,
+        "text_end" => StreamKind::TextEnd,
+        "reasoning_start" => StreamKind::ReasoningStart,
+        "reasoning_delta" => StreamKind::ReasoningDelta,
+        "reasoning_end" => StreamKind::ReasoningEnd,
+        "tool_input_start" => StreamKind::ToolInputStart,
+        "tool_input_delta" => StreamKind::ToolInputDelta,
+        "tool_input_end" => StreamKind::ToolInputEnd,
+        "tool_call" => StreamKind::ToolCall,
+        _ => StreamKind::Unknown,
+    }
+}
+
+/// Reads a payload by the event's type.
+fn body(kind: &str, payload: Value) -> SessionBody {
+    match kind {
+        "turn.started" => SessionBody::TurnStarted(salvage(payload)),
+        "turn.completed" => SessionBody::TurnCompleted(salvage(payload)),
+        "turn.failed" => SessionBody::TurnFailed(salvage(payload)),
+        "turn.terminal" => SessionBody::TurnTerminal(payload),
+        "turn.steerQueued" => SessionBody::SteerQueued(salvage(payload)),
+        "turn.steerDrained" => SessionBody::SteerDrained(salvage(payload)),
+        "model.streaming" => SessionBody::Streaming(odd_streaming(&payload)),
+        "part.delta" => SessionBody::PartDelta(salvage(payload)),
+        "tool.updated" => SessionBody::Tool(tool(payload)),
+        "session.updated" => SessionBody::Updated(updated(payload)),
+        "session.titleUpdated" => SessionBody::Title(salvage(payload)),
+        "rewind.triggered" => SessionBody::Rewind(payload),
+        "permission.requested"
+        | "permission.resolved"
+        | "userInput.requested"
+        | "userInput.resolved" => SessionBody::Interaction(InteractionMirror {
+            resolved: kind.ends_with(".resolved"),
+            user_input: kind.starts_with("userInput"),
+            request_id: text(&payload, &["requestId", "requestID", "id"]),
+            tool_call_id: text(&payload, CALL_ID),
+        }),
+        _ => SessionBody::Unknown { kind: kind.to_owned() },
+    }
+}
+
+/// Every spelling of a tool call's id.
+const CALL_ID: &[&str] = &["toolCallId", "callId", "callID", "toolCallID"];
+
+fn odd_streaming(p: &Value) -> Streaming {
+    Streaming {
+        kind: stream_kind(&text(p, &["kind", "type"]).unwrap_or_default()),
+        delta: text(p, &["delta", "text"]).unwrap_or_default(),
+        message_id: text(p, &["assistantMessageId", "messageId", "messageID"]),
+        part_id: text(p, &["partId", "partID"]),
+        tool_call_id: text(p, CALL_ID),
+        tool_name: text(p, &["toolName", "tool"]),
+        input: present(p, "input"),
+        error: present(p, "error"),
+    }
+}
+
+fn tool(mut payload: Value) -> ToolUpdated {
+    let phase = match text(&payload, &["kind", "type"]).as_deref() {
+        Some("scheduled") => ToolPhase::Scheduled { input: take(&mut payload, "input") },
+        Some("started") => ToolPhase::Started,
+        Some("progress") => ToolPhase::Progress(salvage::<ToolProgress>(payload.clone())),
+        Some("result") => ToolPhase::Result {
+            duration: payload
+                .get("duration")
+                .or_else(|| payload.get("durationMs"))
+                .and_then(number),
+            result: take(&mut payload, "result").unwrap_or_default(),
+        },
+        Some("error") => {
+            ToolPhase::Error { error: take(&mut payload, "error").unwrap_or_default() }
+        }
+        Some("batch") => ToolPhase::Batch {
+            tool_call_ids: salvage_list(payload.get("toolCallIds")),
+            error_count: payload.get("errorCount").and_then(number).unwrap_or_default(),
+        },
+        _ => ToolPhase::Other,
+    };
+    ToolUpdated {
+        tool_call_id: text(&payload, CALL_ID).unwrap_or_default(),
+        tool_name: text(&payload, &["toolName", "tool"]),
+        parent_tool_call_id: text(&payload, &["parentToolCallId"]),
+        source: text(&payload, &["source"]),
+        child_session_id: text(&payload, &["childSessionId"]),
+        agent_id: text(&payload, &["agentId"]),
+        agent_type: text(&payload, &["agentType"]),
+        description: text(&payload, &["description"]),
+        background: payload.get("background").and_then(Value::as_bool).unwrap_or_default(),
+        phase,
+    }
+}
+
+fn updated(payload: Value) -> SessionUpdated {
+    let task = text(&payload, &["taskId"]).map(|_| salvage::<BackgroundTask>(payload.clone()));
+    let retry = payload.get("apiRetry").filter(|retry| retry.is_object());
+    let is_retry = text(&payload, &["kind", "type"]).as_deref() == Some("api_retry");
+    SessionUpdated {
+        task,
+        context_used: payload
+            .get("usage")
+            .and_then(|usage| usage.get("inputTokens"))
+            .and_then(number),
+        context_window: payload.get("contextWindow").and_then(number),
+        api_retry: if is_retry { Some(payload.clone()) } else { retry.cloned() },
+        mode: text(&payload, &["mode"]),
+        plan_enabled: payload.get("planEnabled").and_then(Value::as_bool),
+        raw: payload,
+    }
+}
+
+/// Raw text to a tree. Half a surrogate pair, which JavaScript can write, becomes U+FFFD.
+fn value(raw: &RawValue) -> Value {
+    serde_json::from_str(raw.get())
+        .or_else(|_| serde_json::from_str(&mend(raw.get())))
+        .unwrap_or_default()
+}
+
+/// Replaces `\uD800`..`\uDFFF` escapes that have no partner.
+fn mend(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        out.push_str(before);
+        let unit = |text: &str| {
+            let digits = text.strip_prefix("\\u")?.get(..4)?;
+            u32::from_str_radix(digits, 16).ok()
+        };
+        let used = match unit(escape) {
+            Some(0xD800..=0xDBFF) => match escape.get(6..).and_then(unit) {
+                Some(0xDC00..=0xDFFF) => 12,
+                _ => 0,
+            },
+            Some(0xDC00..=0xDFFF) => 0,
+            Some(_) => 6,
+            None => escape.chars().take(2).map(char::len_utf8).sum(),
+        };
+        let kept = escape.get(..used).unwrap_or(escape);
+        out.push_str(if used == 0 { "\\ufffd" } else { kept });
+        rest = escape.get(if used == 0 { 6 } else { kept.len() }..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Makes a `T` of what fits: fields that are null or of a wrong type count as missing.
+fn salvage<T: DeserializeOwned + Default>(value: Value) -> T {
+    let Value::Object(fields) = value else { return T::default() };
+    let fields: Map<String, Value> =
+        fields.into_iter().filter(|(_, value)| !value.is_null()).collect();
+    let whole = T::deserialize(&Value::Object(fields.clone()));
+    whole.unwrap_or_else(|_| {
+        let fits = |key: &String, value: &Value| {
+            T::deserialize(&Value::Object(Map::from_iter([(key.clone(), value.clone())]))).is_ok()
+        };
+        let fitting: Map<String, Value> = fields.into_iter().filter(|(k, v)| fits(k, v)).collect();
+        T::deserialize(&Value::Object(fitting)).unwrap_or_default()
+    })
+}
+
+fn salvage_list(value: Option<&Value>) -> Vec<String> {
+    let items = value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// The first of the keys that holds text (or a number, which some builds use for ids).
+fn text(value: &Value, keys: &[&str]) -> Option<String> {
+    keys.iter().find_map(|key| match value.get(key)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    })
+}
+
+fn type_of(params: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Typed<'a> {
+        #[serde(rename = "type", borrow)]
+        kind: Cow<'a, str>,
+    }
+    serde_json::from_str::<Typed<'_>>(params.get()).ok().map(|typed| typed.kind.into_owned())
+}
+
+fn present(value: &Value, key: &str) -> Option<Value> {
+    value.get(key).filter(|value| !value.is_null()).cloned()
+}
+
+fn take(value: &mut Value, key: &str) -> Option<Value> {
+    value.get_mut(key).map(Value::take).filter(|value| !value.is_null())
+}
+
+/// A count: an integer, or a float or text that holds one.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be in range just before"
+)]
+fn number(value: &Value) -> Option<u64> {
+    let float = |f: f64| (0.0..9.0e15).contains(&f).then_some(f as u64);
+    value
+        .as_u64()
+        .or_else(|| value.as_f64().and_then(float))
+        .or_else(|| value.as_str()?.parse().ok())
+}

@@ -1,0 +1,77 @@
+//! Where an agent comes from: something that can start one as often as it is needed. The agent
+//! itself is any value that connects to an ACP client; which one it is, nothing else knows.
+
+use std::fmt;
+use std::sync::Arc;
+
+use agent_client_protocol::{Client, ConnectTo, DynConnectTo};
+
+/// Told how many frames of the agent have been taken, so that a fast agent can be held back.
+pub type Taken = Arc<dyn Fn(usize) + Send + Sync>;
+
+/// A started agent: the value to connect to, and whom to tell what was taken.
+#[derive(Debug)]
+pub struct StartedAgent {
+    /// The agent.
+    pub agent: DynConnectTo<Client>,
+    /// Its gauge.
+    pub taken: TakenBy,
+}
+
+/// [`Taken`], or nobody.
+#[derive(Clone, Default)]
+pub struct TakenBy(Option<Taken>);
+
+impl TakenBy {
+    /// Tells this function.
+    pub fn new(taken: Taken) -> Self {
+        Self(Some(taken))
+    }
+
+    /// So many frames were taken.
+    pub fn tell(&self, frames: usize) {
+        if let Some(taken) = &self.0 {
+            taken(frames);
+        }
+    }
+}
+
+impl fmt::Debug for TakenBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TakenBy").field(&self.0.is_some()).finish()
+    }
+}
+
+/// Starts an agent, again and again if need be.
+pub struct AgentSource(Box<dyn FnMut() -> StartedAgent + Send>);
+
+impl AgentSource {
+    /// An agent that needs no gauge.
+    pub fn new<A: ConnectTo<Client>>(mut start: impl FnMut() -> A + Send + 'static) -> Self {
+        Self(Box::new(move || StartedAgent {
+            agent: DynConnectTo::new(start()),
+            taken: TakenBy::default(),
+        }))
+    }
+
+    /// An agent that wants to be told what was taken.
+    pub fn metered<A: ConnectTo<Client>>(
+        mut start: impl FnMut() -> (A, Taken) + Send + 'static,
+    ) -> Self {
+        Self(Box::new(move || {
+            let (agent, taken) = start();
+            StartedAgent { agent: DynConnectTo::new(agent), taken: TakenBy::new(taken) }
+        }))
+    }
+
+    /// Starts one.
+    pub fn start(&mut self) -> StartedAgent {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for AgentSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AgentSource(..)")
+    }
+}

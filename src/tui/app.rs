@@ -1,0 +1,494 @@
+//! The loop: one owner of the model. Takes everything that has happened, changes the model, carries
+//! out what that asks for, and draws when something changed.
+//!
+//! Input comes before output: keys are taken between any two messages of the agent, and a frame
+//! that a key asked for is not delayed by the pace of streamed text. Without messages, deadlines
+//! and animations the loop sleeps in the kernel.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+use super::agent_source::AgentSource;
+use super::client::{ClientHandle, ClientOptions, Order};
+use super::model::transcript::block::BlockKind;
+use super::model::{Model, Start};
+use super::msg::{AgentCmd, AgentMsg, Cmd, Msg, Scroll};
+use super::store::Store;
+use super::terminal::guard::{self, TerminalGuard};
+use super::terminal::input::{Reply, TermEvent};
+use super::terminal::reader::{Input, Reader};
+use super::terminal::screen::Screen;
+use super::update::update;
+use super::view::theme::{Theme, ThemeSpec};
+use super::view::transcript::TranscriptView;
+use super::view::{self, Drawn};
+
+/// Shortest time between two frames.
+const FRAME: Duration = Duration::from_millis(16);
+/// Time between two frames while only text streams.
+const STREAM_FRAME: Duration = Duration::from_millis(33);
+/// Time between two steps of an animation.
+const ANIMATION: Duration = Duration::from_millis(320);
+/// Messages of the agent that are taken before keys are looked for again.
+const BATCH: usize = 64;
+/// Events of the terminal that may wait.
+const INPUT: usize = 1024;
+/// Answers of the terminal tell that it can set this mode.
+const SYNCHRONIZED_OUTPUT: u16 = 2026;
+
+/// What the chat needs to know.
+#[derive(Debug)]
+pub struct TuiOptions {
+    /// What was decided before the first frame; draft and history are read by [`run`].
+    pub start: Start,
+    /// Where drafts and history are kept.
+    pub state_dir: PathBuf,
+    /// What the terminal can show.
+    pub theme: ThemeSpec,
+    /// The agent that `/demo` starts, when there is one.
+    pub demo: Option<AgentSource>,
+    /// A prompt to send as soon as the session is open.
+    pub prompt: Option<String>,
+}
+
+/// How the chat ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// The user left.
+    Left,
+    /// A signal or the terminal's end.
+    Hangup,
+}
+
+/// Runs the chat on the terminal until the user leaves. Draws before it starts the agent.
+pub fn run(source: AgentSource, mut options: TuiOptions) -> io::Result<Exit> {
+    let guard = TerminalGuard::enter()?;
+    let store = Store::new(&options.state_dir, &options.start.cwd);
+    options.start.history = store.history();
+    options.start.draft = store.draft();
+    let cwd = options.start.cwd.clone();
+    let mut app = App::new(guard, store, options);
+    app.draw()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let client = ClientHandle::start(source, ClientOptions { cwd })?;
+    let (outcome, client) = runtime.block_on(app.serve(client));
+    // The terminal first: whatever the agent takes to end, the user has the shell back.
+    drop(app);
+    client.end();
+    outcome
+}
+
+/// Signals that the loop takes in.
+struct Signals {
+    resized: Signal,
+    terminate: Signal,
+    hangup: Signal,
+    interrupt: Signal,
+    stop: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            resized: signal(SignalKind::window_change())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            stop: signal(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()))?,
+        })
+    }
+}
+
+struct App {
+    guard: TerminalGuard,
+    store: Store,
+    model: Model,
+    view: TranscriptView,
+    theme: Theme,
+    screen: Screen,
+    demo: Option<AgentSource>,
+    began: Instant,
+    last_frame: Instant,
+    dirty: Dirty,
+    synchronized: bool,
+    title: String,
+    exit: Option<Exit>,
+    expanded: bool,
+    commands: Option<mpsc::Sender<Order>>,
+    reader: Option<Reader>,
+    input: Option<mpsc::Sender<Input>>,
+    drawn: Drawn,
+}
+
+/// Whether a frame is due, and how soon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Dirty {
+    No,
+    /// Streamed text: at its own pace.
+    Stream,
+    /// Something that a hand is waiting for.
+    Now,
+}
+
+impl App {
+    fn new(guard: TerminalGuard, store: Store, options: TuiOptions) -> Self {
+        let TuiOptions { start, theme, demo, prompt, .. } = options;
+        let (columns, rows) = guard::size();
+        let mut model = Model::new(start);
+        model.size = (columns, rows);
+        if let Some(prompt) = prompt {
+            model.queue.release();
+            model.queue.push_front(prompt);
+        }
+        let now = Instant::now();
+        Self {
+            guard,
+            store,
+            model,
+            view: TranscriptView::new(),
+            theme: Theme::new(theme),
+            screen: Screen::new(columns, rows),
+            demo,
+            began: now,
+            last_frame: now.checked_sub(FRAME).unwrap_or(now),
+            dirty: Dirty::Now,
+            synchronized: false,
+            title: String::new(),
+            exit: None,
+            expanded: false,
+            commands: None,
+            reader: None,
+            input: None,
+            drawn: Drawn::default(),
+        }
+    }
+
+    async fn serve(&mut self, mut client: ClientHandle) -> (io::Result<Exit>, ClientHandle) {
+        self.commands = Some(client.commands.clone());
+        let outcome = self.run(&mut client.messages).await;
+        self.commands = None;
+        (outcome, client)
+    }
+
+    async fn run(&mut self, messages: &mut mpsc::Receiver<AgentMsg>) -> io::Result<Exit> {
+        let mut signals = Signals::new()?;
+        let (input_tx, mut input) = mpsc::channel(INPUT);
+        self.reader = Some(Reader::start(input_tx.clone())?);
+        self.input = Some(input_tx);
+        let mut agent_is_there = true;
+        loop {
+            while let Ok(event) = input.try_recv() {
+                self.take_input(event);
+            }
+            let mut taken = 0;
+            while taken < BATCH
+                && let Ok(message) = messages.try_recv()
+            {
+                self.take(Msg::Agent(message), Dirty::Stream);
+                taken += 1;
+            }
+            if let Some(exit) = self.exit {
+                return Ok(exit);
+            }
+            let now = Instant::now();
+            if self.model.deadline().is_some_and(|at| self.at(at) <= now) {
+                self.take(Msg::Ticked, Dirty::Now);
+            }
+            if self.frame_due().is_some_and(|at| at <= now) {
+                self.draw()?;
+            }
+            if taken == BATCH {
+                // More is waiting; only keys and frames may come in between.
+                tokio::task::yield_now().await;
+                continue;
+            }
+            let wake = self.next_wake();
+            let sleep = async {
+                match wake {
+                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some(event) = input.recv() => self.take_input(event),
+                Some(()) = signals.resized.recv() => self.resized(),
+                Some(()) = signals.terminate.recv() => self.hangup(),
+                Some(()) = signals.hangup.recv() => self.hangup(),
+                Some(()) = signals.interrupt.recv() => self.hangup(),
+                Some(()) = signals.stop.recv() => self.suspend()?,
+                message = messages.recv(), if agent_is_there => match message {
+                    Some(message) => self.take(Msg::Agent(message), Dirty::Stream),
+                    None => agent_is_there = false,
+                },
+                () = sleep => {}
+            }
+        }
+    }
+
+    /// The instant that a time of the model stands for.
+    fn at(&self, ms: u64) -> Instant {
+        self.began + Duration::from_millis(ms)
+    }
+
+    fn frame_due(&self) -> Option<Instant> {
+        match self.dirty {
+            Dirty::Now => Some(self.last_frame + FRAME),
+            Dirty::Stream => Some(self.last_frame + STREAM_FRAME),
+            Dirty::No if self.model.is_animated() => Some(self.last_frame + ANIMATION),
+            Dirty::No => None,
+        }
+    }
+
+    fn next_wake(&self) -> Option<Instant> {
+        let deadline = self.model.deadline().map(|ms| self.at(ms));
+        [self.frame_due(), deadline].into_iter().flatten().min()
+    }
+
+    fn take_input(&mut self, input: Input) {
+        match input {
+            Input::Eof => self.hangup(),
+            Input::Event(TermEvent::Reply(reply), _) => self.replied(&reply),
+            Input::Event(event, at) => {
+                // The key's own time tells typing from pasting, however late it is looked at.
+                self.model.now_ms = ms_since(self.began, at).max(self.model.now_ms);
+                self.carry(Msg::Term(event), Dirty::Now);
+            }
+        }
+    }
+
+    fn take(&mut self, msg: Msg, dirty: Dirty) {
+        self.model.now_ms = ms_since(self.began, Instant::now());
+        self.carry(msg, dirty);
+    }
+
+    fn carry(&mut self, msg: Msg, dirty: Dirty) {
+        self.dirty = self.dirty.max(dirty);
+        for cmd in update(&mut self.model, msg) {
+            self.carry_out(cmd);
+        }
+    }
+
+    fn carry_out(&mut self, cmd: Cmd) {
+        match cmd {
+            Cmd::Agent(AgentCmd::Restart) => self.order(Order::Do(AgentCmd::Restart)),
+            Cmd::Agent(command) => self.order(Order::Do(command)),
+            Cmd::StartDemo => match self.demo.take() {
+                Some(source) => self.order(Order::Replace(source)),
+                None => self.report("the demo agent is running already"),
+            },
+            Cmd::Scroll(scroll) => self.scroll(&scroll),
+            Cmd::StoreHistory(prompt) => {
+                if let Err(error) = self.store.add_history(&prompt) {
+                    tracing::warn!(%error, "the history could not be written");
+                }
+            }
+            Cmd::StoreDraft(draft) => {
+                if let Err(error) = self.store.set_draft(&draft) {
+                    tracing::warn!(%error, "the draft could not be written");
+                }
+            }
+            Cmd::Notify(text) => Self::notify(&text),
+            Cmd::CopyLast => self.copy_last(),
+            Cmd::Export(path) => self.export(&path),
+            Cmd::Edit(_) => self.report("no editor here yet"),
+            Cmd::Redraw => self.redraw(),
+            Cmd::Suspend => {
+                if let Err(error) = self.suspend() {
+                    tracing::warn!(%error, "the terminal could not be handed back");
+                }
+            }
+            Cmd::Quit => self.exit = Some(self.exit.unwrap_or(Exit::Left)),
+        }
+    }
+
+    fn order(&mut self, order: Order) {
+        let Some(commands) = &self.commands else { return };
+        if let Err(error) = commands.try_send(order) {
+            tracing::error!(%error, "the client does not take commands");
+            self.report("the agent's side does not answer: Ctrl-C twice quits");
+        }
+    }
+
+    fn report(&mut self, text: &str) {
+        self.carry(Msg::Reported(text.to_owned()), Dirty::Now);
+    }
+
+    fn scroll(&mut self, scroll: &Scroll) {
+        match *scroll {
+            Scroll::Lines(rows) => self.view.scroll_by(rows as isize),
+            Scroll::Pages(pages) => self.view.page(pages as isize),
+            Scroll::Top => self.view.to_top(),
+            Scroll::Tail => self.view.to_tail(),
+            Scroll::PreviousPrompt => self.view.to_previous_prompt(),
+            Scroll::NextPrompt => self.view.to_next_prompt(),
+            Scroll::ExpandAll => {
+                self.expanded = !self.expanded;
+                self.view.expand_all(self.expanded);
+            }
+            Scroll::Click(x, y) => {
+                if let Some(hit) = self.view.hit(x, y)
+                    && hit.header
+                {
+                    self.view.toggle(hit.block);
+                }
+            }
+            Scroll::Show(block) => self.view.to_block(block),
+            Scroll::Reset => self.view = TranscriptView::new(),
+            Scroll::Find(_) | Scroll::NextMatch(_) | Scroll::EndSearch => {}
+        }
+        self.dirty = Dirty::Now;
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        self.model.now_ms = self.model.now_ms.max(ms_since(self.began, Instant::now()));
+        let drawn = view::draw(&self.model, &mut self.view, &self.theme, self.screen.buffer());
+        let mut out = io::stdout().lock();
+        self.screen.flush(&mut out, drawn.caret, self.synchronized)?;
+        drop(out);
+        self.model.composer_width = drawn.composer_width;
+        self.drawn = drawn;
+        self.dirty = Dirty::No;
+        self.last_frame = Instant::now();
+        if drawn.dialog_shown && self.model.asks.first().is_some_and(|a| a.drawn_ms.is_none()) {
+            self.take(Msg::Drawn, Dirty::No);
+        }
+        self.set_title()
+    }
+
+    /// The window's title, written only when it changes.
+    fn set_title(&mut self) -> io::Result<()> {
+        let session = &self.model.session.title;
+        let name = if session.is_empty() {
+            self.model.start.cwd.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        } else {
+            session.clone()
+        };
+        let mark = if !self.model.asks.is_empty() {
+            "? "
+        } else if self.model.turn.since_ms().is_some() {
+            "* "
+        } else {
+            ""
+        };
+        let text: String = format!("{mark}{name} - zcode-acp")
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(120)
+            .collect();
+        if text == self.title {
+            return Ok(());
+        }
+        self.title = text;
+        let mut out = io::stdout().lock();
+        write!(out, "\x1b]2;{}\x07", self.title)?;
+        out.flush()
+    }
+
+    fn replied(&mut self, reply: &Reply) {
+        match reply {
+            Reply::KittyKeyboard => {
+                if let Err(error) = self.guard.use_keyboard_protocol() {
+                    tracing::debug!(%error, "the keyboard protocol was not set");
+                }
+            }
+            Reply::Mode { mode: SYNCHRONIZED_OUTPUT, state: 1 | 2 } => self.synchronized = true,
+            Reply::Mode { .. } | Reply::DeviceAttributes | Reply::Background(..) => {}
+        }
+    }
+
+    fn resized(&mut self) {
+        let (columns, rows) = guard::size();
+        if (columns, rows) != self.model.size {
+            self.screen.reset(columns, rows);
+            self.take(Msg::Resized(columns, rows), Dirty::Now);
+        }
+    }
+
+    fn redraw(&mut self) {
+        let (columns, rows) = guard::size();
+        self.screen.reset(columns, rows);
+        self.dirty = Dirty::Now;
+    }
+
+    fn hangup(&mut self) {
+        self.exit = Some(Exit::Hangup);
+        self.take(Msg::Hangup, Dirty::No);
+    }
+
+    /// Leaves the terminal to the shell, stops the whole process group, and comes back on `fg`.
+    fn suspend(&mut self) -> io::Result<()> {
+        if let Some(reader) = self.reader.take() {
+            reader.stop();
+        }
+        self.guard.suspend();
+        // The group, not only this process: a wrapper that started us must stop with us.
+        rustix::process::kill_current_process_group(rustix::process::Signal::STOP)?;
+        self.guard.resume()?;
+        self.synchronized = false;
+        if let Some(input) = &self.input {
+            self.reader = Some(Reader::start(input.clone())?);
+        }
+        self.redraw();
+        self.resized();
+        Ok(())
+    }
+
+    /// Told only when the window is not looked at: OSC 9 where it is known, and the bell.
+    fn notify(text: &str) {
+        let text: String = text.chars().filter(|c| !c.is_control()).take(200).collect();
+        let mut out = io::stdout().lock();
+        let written = write!(out, "\x1b]9;zcode-acp: {text}\x07\x07").and_then(|()| out.flush());
+        if let Err(error) = written {
+            tracing::debug!(%error, "the notification was not written");
+        }
+    }
+
+    /// Copies the last answer by the terminal's own clipboard sequence, which also reaches the
+    /// user's machine over ssh. Whether the terminal takes it, it does not say.
+    fn copy_last(&mut self) {
+        use base64::Engine as _;
+        let last = self.model.transcript.blocks().iter().rev().find_map(|b| match &b.kind {
+            BlockKind::Assistant(message) => Some(message.text.clone()),
+            _ => None,
+        });
+        let Some(text) = last else {
+            self.report("no answer to copy yet");
+            return;
+        };
+        let encoded = base64::engine::general_purpose::STANDARD.encode(&text);
+        let mut out = io::stdout().lock();
+        let written = write!(out, "\x1b]52;c;{encoded}\x07").and_then(|()| out.flush());
+        drop(out);
+        match written {
+            Ok(()) => self.report(&format!(
+                "{} characters sent to the terminal's clipboard (OSC 52)",
+                text.chars().count()
+            )),
+            Err(error) => self.report(&format!("not copied: {error}")),
+        }
+    }
+
+    fn export(&mut self, path: &str) {
+        let name = if path.is_empty() { "conversation.md" } else { path };
+        let target = self.model.start.cwd.join(name);
+        let text = super::model::transcript::source::of_conversation(&self.model.transcript);
+        let written = std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&target)
+            .and_then(|mut file| file.write_all(text.as_bytes()));
+        match written {
+            Ok(()) => self.report(&format!("written to {}", target.display())),
+            Err(error) => self.report(&format!("{} was not written: {error}", target.display())),
+        }
+    }
+}
+
+fn ms_since(began: Instant, at: Instant) -> u64 {
+    u64::try_from(at.saturating_duration_since(began).as_millis()).unwrap_or(u64::MAX)
+}

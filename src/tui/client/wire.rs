@@ -1,0 +1,229 @@
+//! Messages as they came. The typed form of a `session/update` is tried first; what does not fit it
+//! is kept whole, so that an update of a newer protocol is shown instead of lost. Requests keep
+//! their params as JSON, with the fields in the agent's order.
+
+use agent_client_protocol::v1::schema as acp;
+use agent_client_protocol::{
+    Error, JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, UntypedMessage,
+};
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use crate::tui::model::AgentCommand;
+use crate::tui::model::status::Usage;
+use crate::tui::msg::{AgentMsg, SessionFact};
+
+/// A `session/update`, decoded as far as it can be.
+#[derive(Debug, Clone)]
+pub(super) struct AnyUpdate {
+    /// The session it names; empty when it names none.
+    pub(super) session_id: String,
+    /// The update, typed when it fits.
+    pub(super) update: Result<Box<acp::SessionUpdate>, Value>,
+    /// What it tells about the session.
+    pub(super) facts: Vec<SessionFact>,
+}
+
+impl JsonRpcMessage for AnyUpdate {
+    fn matches_method(method: &str) -> bool {
+        method == "session/update"
+    }
+
+    fn method(&self) -> &'static str {
+        "session/update"
+    }
+
+    fn to_untyped_message(&self) -> Result<UntypedMessage, Error> {
+        // Only ever received.
+        Err(Error::internal_error())
+    }
+
+    fn parse_message(_method: &str, params: &Value) -> Result<Self, Error> {
+        Ok(Self::read(params))
+    }
+}
+
+impl JsonRpcNotification for AnyUpdate {}
+
+impl AnyUpdate {
+    /// Reads the params of a `session/update`; never fails.
+    pub(super) fn read(params: &Value) -> Self {
+        let session_id = ["sessionId", "session_id"]
+            .iter()
+            .find_map(|k| params.get(k).and_then(Value::as_str))
+            .unwrap_or_default()
+            .to_owned();
+        let raw = params.get("update").unwrap_or(params);
+        match acp::SessionUpdate::deserialize(raw) {
+            Ok(update) => {
+                let facts = facts(raw);
+                Self { session_id, update: Ok(Box::new(update)), facts }
+            }
+            Err(error) => {
+                tracing::debug!(%error, "an update does not fit the protocol");
+                Self { session_id, update: Err(raw.clone()), facts: Vec::new() }
+            }
+        }
+    }
+
+    /// What the loop is told.
+    pub(super) fn into_messages(self) -> impl Iterator<Item = AgentMsg> {
+        let Self { session_id, update, facts } = self;
+        let id = session_id.clone();
+        let learned =
+            facts.into_iter().map(move |fact| AgentMsg::Learned { session_id: id.clone(), fact });
+        let update = match update {
+            Ok(update) => AgentMsg::Updated { session_id, update },
+            Err(update) => AgentMsg::UnknownUpdate { session_id, update },
+        };
+        learned.chain(std::iter::once(update))
+    }
+}
+
+/// What an update tells about the session rather than the conversation. Read from the JSON, so
+/// that one bad entry of a list does not hide the others.
+fn facts(raw: &Value) -> Vec<SessionFact> {
+    let text = |v: &Value, k: &str| v.get(k).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let list = |k: &str| raw.get(k).and_then(Value::as_array).cloned().unwrap_or_default();
+    let fact = match raw.get("sessionUpdate").and_then(Value::as_str) {
+        Some("available_commands_update") => SessionFact::Commands(
+            list("availableCommands")
+                .iter()
+                .map(|c| AgentCommand {
+                    name: text(c, "name").trim_start_matches('/').to_owned(),
+                    description: text(c, "description"),
+                    hint: c.get("input").map(|i| text(i, "hint")).unwrap_or_default(),
+                })
+                .filter(|c| !c.name.is_empty())
+                .collect(),
+        ),
+        Some("config_option_update") => SessionFact::Options(list("configOptions")),
+        Some("current_mode_update") => SessionFact::Mode(text(raw, "currentModeId")),
+        Some("session_info_update") => match raw.get("title") {
+            None => return Vec::new(),
+            Some(title) => SessionFact::Title(title.as_str().unwrap_or_default().to_owned()),
+        },
+        Some("usage_update") => {
+            let number = |k: &str| raw.get(k).and_then(Value::as_u64);
+            let (Some(used), Some(size)) = (number("used"), number("size")) else {
+                return Vec::new();
+            };
+            let cost = raw.get("cost").and_then(|c| {
+                Some((c.get("amount")?.as_f64()?, c.get("currency")?.as_str()?.to_owned()))
+            });
+            SessionFact::Usage(Usage { used, size, cost })
+        }
+        Some("subagent_update") => {
+            SessionFact::Child { session_id: text(raw, "sessionId"), title: text(raw, "title") }
+        }
+        _ => return Vec::new(),
+    };
+    vec![fact]
+}
+
+/// A request of the agent, whatever it is.
+#[derive(Debug, Clone)]
+pub(super) struct AnyRequest {
+    pub(super) method: String,
+    pub(super) params: Value,
+}
+
+impl JsonRpcMessage for AnyRequest {
+    fn matches_method(_method: &str) -> bool {
+        true
+    }
+
+    fn method(&self) -> &str {
+        &self.method
+    }
+
+    fn to_untyped_message(&self) -> Result<UntypedMessage, Error> {
+        UntypedMessage::new(&self.method, &self.params)
+    }
+
+    fn parse_message(method: &str, params: &Value) -> Result<Self, Error> {
+        Ok(Self { method: method.to_owned(), params: params.clone() })
+    }
+}
+
+impl JsonRpcRequest for AnyRequest {
+    type Response = Value;
+}
+
+/// Our `initialize` params. What is claimed here is done in this directory's other files.
+pub(super) fn initialize_params() -> Value {
+    json!({
+        "protocolVersion": 1,
+        "clientInfo": {
+            "name": "zcode-acp-tui",
+            "title": "zcode-acp terminal",
+            "version": env!("CARGO_PKG_VERSION"),
+        },
+        "clientCapabilities": {
+            "fs": {"readTextFile": true, "writeTextFile": true},
+            "terminal": true,
+            "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+            "plan": {},
+            "subagents": {},
+            "elicitation": {"form": {}},
+            "_meta": {"terminal_output": true, "subagent-transcript": true},
+        },
+    })
+}
+
+/// The tool call of a permission request as an update, so that it has a card even when the agent
+/// announced none.
+pub(super) fn asked_tool_call(params: &Value) -> Option<AnyUpdate> {
+    let call = params.get("toolCall")?.as_object()?;
+    let mut update = call.clone();
+    update.insert("sessionUpdate".to_owned(), "tool_call_update".into());
+    let session_id = params.get("sessionId").cloned().unwrap_or_default();
+    let any = AnyUpdate::read(&json!({"sessionId": session_id, "update": update}));
+    any.update.is_ok().then_some(any)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(update: &Value) -> AnyUpdate {
+        AnyUpdate::read(&json!({"sessionId": "s", "update": update}))
+    }
+
+    #[test]
+    fn what_does_not_fit_is_kept_whole() {
+        let future = json!({"sessionUpdate": "future_thing", "x": 1});
+        assert_eq!(read(&future).update.unwrap_err(), future);
+        assert!(
+            read(&json!({"sessionUpdate": "usage_update", "used": "many", "size": 1}))
+                .update
+                .is_err()
+        );
+        assert!(AnyUpdate::read(&Value::Null).update.is_err());
+    }
+
+    #[test]
+    fn one_bad_command_does_not_hide_the_others() {
+        let any = read(&json!({"sessionUpdate": "available_commands_update",
+            "availableCommands": [{"nam": "x"}, {"name": "/y", "description": "d", "input": {"hint": "h"}}]}));
+        let [SessionFact::Commands(commands)] = any.facts.as_slice() else { panic!() };
+        assert_eq!(commands.len(), 1);
+        assert_eq!((commands[0].name.as_str(), commands[0].hint.as_str()), ("y", "h"));
+    }
+
+    #[test]
+    fn our_own_initialize_fits_the_protocol() {
+        let typed = acp::InitializeRequest::deserialize(&initialize_params()).unwrap();
+        assert!(typed.client_capabilities.terminal);
+        assert!(typed.client_capabilities.elicitation.unwrap().form.is_some());
+    }
+
+    #[test]
+    fn a_permission_request_makes_a_card() {
+        let any = asked_tool_call(
+            &json!({"sessionId": "s", "toolCall": {"toolCallId": "c", "title": "rm"}}),
+        )
+        .unwrap();
+        assert!(matches!(*any.update.unwrap(), acp::SessionUpdate::ToolCallUpdate(_)));
+    }
+}

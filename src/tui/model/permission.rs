@@ -1,0 +1,312 @@
+//! A permission request: what is asked, what can be answered, and whether its keys count yet.
+//! Read leniently from JSON: whatever an agent sends, something readable is asked. Data only.
+
+use serde_json::Value;
+
+/// What an option means, for its colour and for what is selected first. The answer is always the
+/// agent's own option id; nothing is derived from this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptionKind {
+    /// Once.
+    AllowOnce,
+    /// From now on.
+    AllowAlways,
+    /// Not this time.
+    RejectOnce,
+    /// Never.
+    RejectAlways,
+    /// Something that we do not know.
+    Other,
+}
+
+/// One answer that the agent offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PermissionOption {
+    /// What is sent back.
+    pub id: String,
+    /// What is shown.
+    pub name: String,
+    /// What it means.
+    pub kind: OptionKind,
+}
+
+/// A part of what is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BodyPart {
+    /// A command line, whole.
+    Command(String),
+    /// A change of a file.
+    Diff {
+        /// The file.
+        path: String,
+        /// Its text before; `None` for a new file.
+        old: Option<String>,
+        /// Its text afterwards.
+        new: String,
+    },
+    /// Text or JSON, as it came.
+    Text(String),
+    /// A file or folder that it is about.
+    Path(String),
+}
+
+/// What a permission request shows and offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permission {
+    /// What the tool call is called.
+    pub title: String,
+    /// The tool call that it belongs to.
+    pub tool_call_id: String,
+    /// What is asked, in the order to be shown.
+    pub body: Vec<BodyPart>,
+    /// The answers.
+    pub options: Vec<PermissionOption>,
+    /// The row that is selected: 0 is the first option.
+    pub selected: usize,
+    /// The user has moved the selection; Enter counts only then.
+    pub moved: bool,
+}
+
+impl Permission {
+    /// Reads `session/request_permission` params.
+    pub fn read(params: &Value) -> Self {
+        let none = Value::Null;
+        let call = params.get("toolCall").or_else(|| params.get("tool_call")).unwrap_or(&none);
+        let title = ["title", "name", "kind"]
+            .iter()
+            .filter_map(|k| call.get(k).and_then(Value::as_str))
+            .find(|s| !s.trim().is_empty())
+            .unwrap_or("the agent asks for permission")
+            .to_owned();
+        let id = call.get("toolCallId").or_else(|| call.get("tool_call_id"));
+        let options: Vec<_> = params
+            .get("options")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(read_option)
+            .collect();
+        Self {
+            tool_call_id: id.and_then(Value::as_str).unwrap_or_default().to_owned(),
+            body: read_body(call, &title),
+            selected: safe_option(&options),
+            moved: false,
+            title,
+            options,
+        }
+    }
+
+    /// The option that a number key chooses, counted from 1.
+    pub fn numbered(&self, digit: char) -> Option<&PermissionOption> {
+        let n = usize::try_from(digit.to_digit(10)?).ok()?;
+        self.options.get(n.checked_sub(1)?)
+    }
+
+    /// Moves the selection and remembers that the user did.
+    pub fn move_by(&mut self, by: isize) {
+        let count = self.options.len();
+        if count == 0 {
+            return;
+        }
+        self.selected = match (self.selected < count, by > 0) {
+            (false, true) => 0,
+            (false, false) => count - 1,
+            (true, true) => (self.selected + 1) % count,
+            (true, false) => (self.selected + count - 1) % count,
+        };
+        self.moved = true;
+    }
+
+    /// The option that Enter takes: only one that the user moved to.
+    pub fn accepted(&self) -> Option<&PermissionOption> {
+        self.moved.then(|| self.options.get(self.selected)).flatten()
+    }
+}
+
+/// The row selected first: a refusal when there is one, never an approval.
+fn safe_option(options: &[PermissionOption]) -> usize {
+    let at = |kind| options.iter().position(|o: &PermissionOption| o.kind == kind);
+    at(OptionKind::RejectOnce).or_else(|| at(OptionKind::RejectAlways)).unwrap_or(options.len())
+}
+
+fn read_option(value: &Value) -> Option<PermissionOption> {
+    let id = value.get("optionId").or_else(|| value.get("option_id"))?.as_str()?.to_owned();
+    let kind = match value.get("kind").and_then(Value::as_str) {
+        Some("allow_once") => OptionKind::AllowOnce,
+        Some("allow_always") => OptionKind::AllowAlways,
+        Some("reject_once") => OptionKind::RejectOnce,
+        Some("reject_always") => OptionKind::RejectAlways,
+        _ => OptionKind::Other,
+    };
+    let name = value.get("name").and_then(Value::as_str).filter(|n| !n.is_empty());
+    Some(PermissionOption { name: name.unwrap_or(&id).to_owned(), id, kind })
+}
+
+fn read_body(call: &Value, title: &str) -> Vec<BodyPart> {
+    let mut body = Vec::new();
+    let input = call.get("rawInput");
+    let command = input.and_then(|i| i.get("command")).and_then(|c| match c {
+        Value::String(s) => Some(s.clone()),
+        Value::Array(words) => {
+            Some(words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "))
+        }
+        _ => None,
+    });
+    let has_command = command.is_some();
+    body.extend(command.map(BodyPart::Command));
+    for item in call.get("content").and_then(Value::as_array).into_iter().flatten() {
+        body.extend(read_content(item));
+    }
+    let has_diff = body.iter().any(|p| matches!(p, BodyPart::Diff { .. }));
+    for place in call.get("locations").and_then(Value::as_array).into_iter().flatten() {
+        if let Some(path) = place.get("path").and_then(Value::as_str)
+            && !has_diff
+        {
+            body.push(BodyPart::Path(path.to_owned()));
+        }
+    }
+    // The whole input is reachable, whatever the title says of it.
+    let shown = has_command && input.and_then(Value::as_object).is_some_and(|o| o.len() == 1);
+    if let Some(input) = input.filter(|i| !i.is_null() && !shown && !has_diff) {
+        let text = match input {
+            Value::String(s) => s.clone(),
+            other => serde_json::to_string_pretty(other).unwrap_or_default(),
+        };
+        body.push(BodyPart::Text(text));
+    }
+    if body.is_empty() {
+        body.push(BodyPart::Text(title.to_owned()));
+    }
+    body
+}
+
+fn read_content(item: &Value) -> Option<BodyPart> {
+    let text = |v: &Value, k: &str| v.get(k).and_then(Value::as_str).map(str::to_owned);
+    match item.get("type").and_then(Value::as_str)? {
+        "diff" => Some(BodyPart::Diff {
+            path: text(item, "path").unwrap_or_default(),
+            old: text(item, "oldText"),
+            new: text(item, "newText").unwrap_or_default(),
+        }),
+        "content" => {
+            let block = item.get("content")?;
+            let found = text(block, "text")
+                .or_else(|| block.get("resource").and_then(|r| text(r, "text")))
+                .or_else(|| text(block, "uri"));
+            found.map(BodyPart::Text)
+        }
+        "text" => text(item, "text").map(BodyPart::Text),
+        _ => None,
+    }
+}
+
+/// Makes everything visible that could hide a part of a command: control and format characters
+/// become their code points, long runs of spaces are counted.
+pub fn reveal(text: &str) -> String {
+    use std::fmt::Write as _;
+    const LONG_RUN: usize = 12;
+    let mut out = String::with_capacity(text.len());
+    let mut spaces = 0usize;
+    let flush = |out: &mut String, spaces: &mut usize| {
+        if *spaces > LONG_RUN {
+            let _infallible = write!(out, " ⟨{spaces} spaces⟩ ");
+        } else {
+            out.extend(std::iter::repeat_n(' ', *spaces));
+        }
+        *spaces = 0;
+    };
+    for c in text.chars() {
+        if c == ' ' {
+            spaces += 1;
+            continue;
+        }
+        flush(&mut out, &mut spaces);
+        match c {
+            '\n' => out.push('\n'),
+            '\t' => out.push_str("⟨tab⟩"),
+            '\r' => out.push_str("⟨CR⟩"),
+            '\u{1b}' => out.push_str("⟨ESC⟩"),
+            c if is_hidden(c) => {
+                let _infallible = write!(out, "⟨U+{:04X}⟩", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    flush(&mut out, &mut spaces);
+    out
+}
+
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}' | '\u{a0}' | '\u{2000}'..='\u{200a}'
+            | '\u{3000}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn ask(options: &Value) -> Permission {
+        Permission::read(&json!({"sessionId": "s", "toolCall": {"toolCallId": "c", "title": "rm",
+            "rawInput": {"command": "rm -rf build"}}, "options": options}))
+    }
+
+    #[test]
+    fn nothing_that_approves_is_selected_first() {
+        let p = ask(&json!([{"optionId": "y", "name": "Yes", "kind": "allow_once"},
+                            {"optionId": "n", "name": "No", "kind": "reject_once"}]));
+        assert_eq!(p.selected, 1);
+        assert!(p.accepted().is_none(), "Enter alone takes nothing");
+        let only_allow = ask(&json!([{"optionId": "y", "name": "Yes", "kind": "allow_once"}]));
+        assert_eq!(only_allow.selected, 1, "past the end: no row is selected");
+        assert!(only_allow.accepted().is_none());
+    }
+
+    #[test]
+    fn option_ids_are_kept_exactly_as_offered() {
+        let p = ask(&json!([{"optionId": "allow-always ü", "name": "", "kind": "odd"}]));
+        assert_eq!(p.numbered('1').unwrap().id, "allow-always ü");
+        assert_eq!(p.numbered('1').unwrap().kind, OptionKind::Other);
+        assert!(p.numbered('0').is_none() && p.numbered('2').is_none());
+    }
+
+    #[test]
+    fn the_whole_command_is_in_the_body() {
+        let long = format!("echo {}; rm -rf x", "a".repeat(5000));
+        let p = Permission::read(
+            &json!({"toolCall": {"title": "echo aaa…", "rawInput": {"command": long}}}),
+        );
+        assert_eq!(p.body, vec![BodyPart::Command(long)]);
+    }
+
+    #[test]
+    fn snake_case_and_missing_fields_still_ask_something() {
+        let p = Permission::read(
+            &json!({"tool_call": {"tool_call_id": "c", "title": "T"}, "options": [{"option_id": "a", "name": "A"}]}),
+        );
+        assert_eq!((p.title.as_str(), p.tool_call_id.as_str(), p.options.len()), ("T", "c", 1));
+        assert!(!Permission::read(&Value::Null).body.is_empty());
+    }
+
+    #[test]
+    fn hidden_characters_are_shown() {
+        let shown = reveal("a\u{202e}b\u{200b}c\rd\te\u{1b}[2J");
+        assert_eq!(shown, "a⟨U+202E⟩b⟨U+200B⟩c⟨CR⟩d⟨tab⟩e⟨ESC⟩[2J");
+        assert_eq!(reveal(&format!("x{}y", " ".repeat(300))), "x ⟨300 spaces⟩ y");
+    }
+
+    #[test]
+    fn moving_wraps_and_makes_enter_count() {
+        let mut p = ask(&json!([{"optionId": "y", "name": "Yes", "kind": "allow_once"},
+                                {"optionId": "n", "name": "No", "kind": "reject_once"}]));
+        p.move_by(1);
+        assert_eq!(p.accepted().unwrap().id, "y");
+        p.move_by(-1);
+        assert_eq!(p.accepted().unwrap().id, "n");
+    }
+}

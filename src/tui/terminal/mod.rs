@@ -1,0 +1,12 @@
+//! The terminal itself: modes and their restoration, bytes in, cells out. The only part of the
+//! program that writes to the screen. Used by `app`.
+//!
+//! - [`guard`]: raw mode, alternate screen and the other modes; leaving them in the right order.
+//! - [`input`]: bytes to events (pure).
+//! - [`reader`]: the thread that reads the bytes.
+//! - [`screen`]: cells to bytes, only what changed (pure but for the one write).
+
+pub mod guard;
+pub mod input;
+pub mod reader;
+pub mod screen;

@@ -1,0 +1,108 @@
+//! The thread that reads the terminal. It blocks in the kernel while nothing is typed; only after
+//! an unfinished escape sequence does it wait with a limit, to tell the Escape key from a sequence.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::sync::mpsc;
+
+use super::input::{Decoder, TermEvent};
+
+/// How long what follows an escape may take: enough for a slow link, short for a finger.
+const ESCAPE_WAIT_NANOS: i64 = 40_000_000;
+
+/// What the thread tells.
+#[derive(Debug)]
+pub enum Input {
+    /// An event, and when its bytes were read.
+    Event(TermEvent, Instant),
+    /// The terminal is gone.
+    Eof,
+}
+
+/// The running reader; dropping it ends the thread.
+#[derive(Debug)]
+pub struct Reader {
+    stop: Option<OwnedFd>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Reader {
+    /// Starts reading standard input into `to`.
+    pub fn start(to: mpsc::Sender<Input>) -> io::Result<Self> {
+        let (wake, stop) = rustix::pipe::pipe()?;
+        let thread = std::thread::Builder::new()
+            .name("terminal-input".to_owned())
+            .stack_size(256 * 1024)
+            .spawn(move || read_loop(&wake, &to))?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Ends the thread and waits for it, so that nobody else's input is read.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::warn!("the input thread panicked");
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn read_loop(wake: &OwnedFd, to: &mpsc::Sender<Input>) {
+    let stdin = rustix::stdio::stdin();
+    let mut decoder = Decoder::default();
+    let mut buf = vec![0u8; 64 * 1024];
+    loop {
+        let mut fds = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(wake, PollFlags::IN)];
+        let limit = Timespec { tv_sec: 0, tv_nsec: ESCAPE_WAIT_NANOS };
+        let timeout = decoder.is_waiting().then_some(&limit);
+        match poll(&mut fds, timeout) {
+            Ok(0) => {
+                if !send_all(to, decoder.pause()) {
+                    return;
+                }
+                continue;
+            }
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(_) => break,
+        }
+        let [input, stop] = fds;
+        if !stop.revents().is_empty() {
+            return;
+        }
+        if input.revents().is_empty() {
+            continue;
+        }
+        match rustix::io::read(stdin, &mut buf) {
+            Ok(0) => break,
+            Ok(n) => {
+                let events = decoder.feed(buf.get(..n).unwrap_or_default());
+                if !send_all(to, events) {
+                    return;
+                }
+            }
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+            Err(_) => break,
+        }
+    }
+    let _nobody_listens_any_more = to.blocking_send(Input::Eof);
+}
+
+fn send_all(to: &mpsc::Sender<Input>, events: Vec<TermEvent>) -> bool {
+    let now = Instant::now();
+    events.into_iter().all(|event| to.blocking_send(Input::Event(event, now)).is_ok())
+}

@@ -1,0 +1,317 @@
+//! Cells to bytes. Keeps what is on the screen and writes only the cells that differ, in one write
+//! a frame, with the cursor put at the caret at the end of each.
+//!
+//! After a cell whose width terminals disagree about, the cursor is placed anew, so that one wrong
+//! width never shifts what follows; nothing relies on where the cursor is after the last column.
+
+use std::fmt::Write as _;
+use std::io::Write;
+
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier};
+
+use crate::tui::view::width;
+
+/// What is on the screen, and what is being drawn.
+#[derive(Debug)]
+pub struct Screen {
+    shown: Buffer,
+    next: Buffer,
+    /// Every cell must be written: the screen's content is not known.
+    stale: bool,
+    caret: Option<(u16, u16)>,
+    out: String,
+}
+
+/// The style that the terminal has at the moment.
+#[derive(PartialEq, Eq, Clone, Copy)]
+struct Pen {
+    fg: Color,
+    bg: Color,
+    underline: Color,
+    modifier: Modifier,
+}
+
+const PLAIN: Pen = Pen {
+    fg: Color::Reset,
+    bg: Color::Reset,
+    underline: Color::Reset,
+    modifier: Modifier::empty(),
+};
+
+impl Screen {
+    /// Makes a screen of this size whose content is not known.
+    pub fn new(columns: u16, rows: u16) -> Self {
+        let area = Rect::new(0, 0, columns, rows);
+        Self {
+            shown: Buffer::empty(area),
+            next: Buffer::empty(area),
+            stale: true,
+            caret: None,
+            out: String::new(),
+        }
+    }
+
+    /// The area to draw in.
+    pub fn area(&self) -> Rect {
+        self.next.area
+    }
+
+    /// The size changed, or something else wrote to the screen: everything is written next.
+    pub fn reset(&mut self, columns: u16, rows: u16) {
+        *self = Self::new(columns, rows);
+    }
+
+    /// The cells to draw the next frame into, empty at first.
+    pub fn buffer(&mut self) -> &mut Buffer {
+        &mut self.next
+    }
+
+    /// Writes what changed. `synchronized` wraps the frame so that the terminal shows it at once.
+    /// Returns how many bytes were written; 0 when nothing changed.
+    pub fn flush(
+        &mut self,
+        to: &mut impl Write,
+        caret: Option<(u16, u16)>,
+        synchronized: bool,
+    ) -> std::io::Result<usize> {
+        self.out.clear();
+        let cells = self.encode_cells();
+        let moved = caret != self.caret;
+        if !cells && !moved {
+            self.finish();
+            return Ok(0);
+        }
+        match caret {
+            Some((x, y)) => {
+                let _infallible = write!(self.out, "\x1b[{};{}H", y + 1, x + 1);
+                if self.caret.is_none() {
+                    self.out.push_str("\x1b[?25h");
+                }
+            }
+            None if self.caret.is_some() || self.stale => self.out.push_str("\x1b[?25l"),
+            None => {}
+        }
+        self.caret = caret;
+        if synchronized && cells {
+            self.out.insert_str(0, "\x1b[?2026h");
+            self.out.push_str("\x1b[?2026l");
+        }
+        self.finish();
+        to.write_all(self.out.as_bytes())?;
+        to.flush()?;
+        Ok(self.out.len())
+    }
+
+    fn finish(&mut self) {
+        std::mem::swap(&mut self.shown, &mut self.next);
+        self.next.reset();
+        self.stale = false;
+    }
+
+    /// Appends the changed cells to `out`; returns whether there were any.
+    fn encode_cells(&mut self) -> bool {
+        let area = self.next.area;
+        let mut pen = PLAIN;
+        let mut began = false;
+        for y in 0..area.height {
+            // Column where the terminal's cursor surely is; `None` when it must be placed.
+            let mut at: Option<u16> = None;
+            let mut covered = 0u16;
+            for x in 0..area.width {
+                if covered > 0 {
+                    covered -= 1;
+                    continue;
+                }
+                let (Some(new), Some(old)) = (self.next.cell((x, y)), self.shown.cell((x, y)))
+                else {
+                    continue;
+                };
+                let cells = cell_width(new).clamp(1, area.width - x);
+                covered = cells - 1;
+                // A wide cell whose second half was drawn over, or the reverse, differs as well.
+                let same = !self.stale && new == old && self.halves_same(x, y, cells);
+                if same {
+                    at = None;
+                    continue;
+                }
+                if !began {
+                    began = true;
+                    // The style left by others is not known.
+                    self.out.push_str("\x1b[0m");
+                }
+                if at != Some(x) {
+                    let _infallible = write!(self.out, "\x1b[{};{}H", y + 1, x + 1);
+                }
+                pen = set_pen(&mut self.out, pen, new);
+                let symbol = if new.symbol().is_empty() { " " } else { new.symbol() };
+                self.out.push_str(symbol);
+                let end = x + cells;
+                let sure = end < area.width && !width::needs_anchor(symbol);
+                at = sure.then_some(end);
+            }
+        }
+        if began && pen != PLAIN {
+            self.out.push_str("\x1b[0m");
+        }
+        began
+    }
+
+    fn halves_same(&self, x: u16, y: u16, cells: u16) -> bool {
+        (1..cells).all(|i| {
+            self.shown.cell((x + i, y)).is_none_or(|old| {
+                self.next.cell((x + i, y)).is_none_or(|new| new.symbol() == old.symbol())
+            })
+        })
+    }
+}
+
+fn cell_width(cell: &Cell) -> u16 {
+    u16::try_from(width::cell_width(cell.symbol())).unwrap_or(1)
+}
+
+fn set_pen(out: &mut String, pen: Pen, cell: &Cell) -> Pen {
+    let want =
+        Pen { fg: cell.fg, bg: cell.bg, underline: cell.underline_color, modifier: cell.modifier };
+    if want == pen {
+        return pen;
+    }
+    let gone = pen.modifier - want.modifier;
+    let mut from = pen;
+    out.push_str("\x1b[");
+    let mut first = true;
+    let mut part = |out: &mut String, text: &str| {
+        if !std::mem::take(&mut first) {
+            out.push(';');
+        }
+        out.push_str(text);
+    };
+    if !gone.is_empty() {
+        part(out, "0");
+        from = PLAIN;
+    }
+    for (flag, code) in [
+        (Modifier::BOLD, "1"),
+        (Modifier::DIM, "2"),
+        (Modifier::ITALIC, "3"),
+        (Modifier::UNDERLINED, "4"),
+        (Modifier::SLOW_BLINK, "5"),
+        (Modifier::RAPID_BLINK, "6"),
+        (Modifier::REVERSED, "7"),
+        (Modifier::HIDDEN, "8"),
+        (Modifier::CROSSED_OUT, "9"),
+    ] {
+        if (want.modifier - from.modifier).contains(flag) {
+            part(out, code);
+        }
+    }
+    if want.fg != from.fg {
+        part(out, &color_code(want.fg, 30, 38, "39"));
+    }
+    if want.bg != from.bg {
+        part(out, &color_code(want.bg, 40, 48, "49"));
+    }
+    if want.underline != from.underline {
+        part(out, &color_code(want.underline, 0, 58, "59"));
+    }
+    out.push('m');
+    want
+}
+
+fn color_code(color: Color, base: u16, extended: u16, reset: &str) -> String {
+    let index = match color {
+        Color::Reset => return reset.to_owned(),
+        Color::Rgb(r, g, b) => return format!("{extended};2;{r};{g};{b}"),
+        Color::Indexed(i) => return format!("{extended};5;{i}"),
+        Color::Black => 0,
+        Color::Red => 1,
+        Color::Green => 2,
+        Color::Yellow => 3,
+        Color::Blue => 4,
+        Color::Magenta => 5,
+        Color::Cyan => 6,
+        Color::Gray => 7,
+        Color::DarkGray => 8,
+        Color::LightRed => 9,
+        Color::LightGreen => 10,
+        Color::LightYellow => 11,
+        Color::LightBlue => 12,
+        Color::LightMagenta => 13,
+        Color::LightCyan => 14,
+        Color::White => 15,
+    };
+    match (base, index) {
+        // Underline colours have no short form.
+        (0, i) => format!("{extended};5;{i}"),
+        (base, i) if i < 8 => (base + i).to_string(),
+        (base, i) => (base + 60 + i - 8).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::style::Style;
+
+    fn frame(screen: &mut Screen, rows: &[(&str, Style)]) -> String {
+        for (y, (text, style)) in rows.iter().enumerate() {
+            let y = u16::try_from(y).unwrap();
+            screen.buffer().set_string(0, y, *text, *style);
+        }
+        let mut out = Vec::new();
+        screen.flush(&mut out, Some((0, 0)), false).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn parsed(bytes: &str, columns: u16, rows: u16) -> vt100::Parser {
+        let mut parser = vt100::Parser::new(rows, columns, 0);
+        parser.process(bytes.as_bytes());
+        parser
+    }
+
+    #[test]
+    fn a_frame_that_changes_nothing_writes_nothing() {
+        let mut s = Screen::new(10, 2);
+        assert!(!frame(&mut s, &[("hello", Style::new())]).is_empty());
+        assert_eq!(frame(&mut s, &[("hello", Style::new())]), "");
+    }
+
+    #[test]
+    fn only_the_changed_cells_are_written() {
+        let mut s = Screen::new(80, 24);
+        frame(&mut s, &[("hello world", Style::new())]);
+        let second = frame(&mut s, &[("hello wOrld", Style::new())]);
+        assert_eq!(second, "\x1b[0m\x1b[1;8HO\x1b[1;1H");
+    }
+
+    #[test]
+    fn what_is_written_reads_back_as_drawn_with_wide_characters_replaced() {
+        let mut s = Screen::new(12, 2);
+        let first =
+            frame(&mut s, &[("你好 world", Style::new().fg(Color::Red)), ("ab", Style::new())]);
+        let second = frame(&mut s, &[("a你x world", Style::new().bold()), ("", Style::new())]);
+        let p = parsed(&(first + &second), 12, 2);
+        assert_eq!(p.screen().contents().trim_end(), "a你x world");
+        assert!(p.screen().cell(0, 0).unwrap().bold());
+        assert_eq!(p.screen().cell(0, 0).unwrap().fgcolor(), vt100::Color::Default);
+    }
+
+    #[test]
+    fn no_frame_clears_the_screen() {
+        let mut s = Screen::new(20, 3);
+        let mut all = String::new();
+        for i in 0..20 {
+            all += &frame(&mut s, &[(&format!("line {i}"), Style::new())]);
+        }
+        assert!(!all.contains("\x1b[2J") && !all.contains("\x1b[3J"));
+    }
+
+    #[test]
+    fn an_unsure_width_is_followed_by_a_placed_cursor() {
+        let mut s = Screen::new(20, 1);
+        let out = frame(&mut s, &[("⚠\u{fe0f}|x", Style::new())]);
+        let after = out.split('\u{fe0f}').nth(1).unwrap();
+        assert!(after.starts_with("\x1b[1;"), "{out:?}");
+    }
+}

@@ -1,0 +1,250 @@
+//! Permission requests and forms: arriving, being answered, being taken back.
+//!
+//! Every request gets exactly one answer. Leaving in any way is "cancelled"; nothing but an armed
+//! number key, or Enter on a row that the user moved to, ever picks an option.
+
+use super::edit;
+use crate::tui::keymap::{self, Action, Context, Key, KeyCode};
+use crate::tui::model::form::{Form, FormRow};
+use crate::tui::model::permission::Permission;
+use crate::tui::model::{Ask, AskKind, Model, Overlay, Page, PageContent};
+use crate::tui::msg::{AgentCmd, Cmd, FormAnswer};
+use serde_json::Value;
+
+/// A permission request has come.
+pub(super) fn permission_asked(model: &mut Model, id: u64, params: &Value, cmds: &mut Vec<Cmd>) {
+    arrived(model, id, params, AskKind::Permission(Permission::read(params)), cmds);
+}
+
+/// A form has come.
+pub(super) fn form_asked(model: &mut Model, id: u64, params: &Value, cmds: &mut Vec<Cmd>) {
+    arrived(model, id, params, AskKind::Form(Box::new(Form::read(params))), cmds);
+}
+
+fn arrived(model: &mut Model, id: u64, params: &Value, kind: AskKind, cmds: &mut Vec<Cmd>) {
+    let session_id = ["sessionId", "session_id"]
+        .iter()
+        .find_map(|k| params.get(k).and_then(Value::as_str))
+        .unwrap_or_default()
+        .to_owned();
+    let what = match &kind {
+        AskKind::Permission(p) => format!("permission asked: {}", p.title),
+        AskKind::Form(_) => "the agent asks something".to_owned(),
+    };
+    model.asks.push(Ask { id, session_id, kind, drawn_ms: None, scroll: 0 });
+    // A page or list that lies over the dialog would hide it.
+    if matches!(model.overlay, Some(Overlay::Picker(_))) {
+        model.overlay = None;
+    }
+    if let Some(Overlay::Page(page)) = &mut model.overlay {
+        page.focused = false;
+    }
+    if !model.focused {
+        cmds.push(Cmd::Notify(what));
+    }
+}
+
+/// A frame is on the screen: the front ask has been seen.
+pub(super) fn drawn(model: &mut Model) {
+    let now = model.now_ms;
+    let covered = model.overlay.is_some();
+    if let Some(ask) = model.asks.first_mut()
+        && !covered
+    {
+        ask.drawn_ms.get_or_insert(now);
+    }
+}
+
+/// The agent needs no answer any more.
+pub(super) fn withdrawn(model: &mut Model, id: u64) {
+    let front = model.asks.first().is_some_and(|a| a.id == id);
+    model.asks.retain(|a| a.id != id);
+    if front {
+        model.say("the agent took its question back");
+    }
+}
+
+/// Answers everything that is open with "cancelled".
+pub(super) fn cancel_all(model: &mut Model, cmds: &mut Vec<Cmd>) {
+    for ask in std::mem::take(&mut model.asks) {
+        cmds.push(cancelled(&ask));
+    }
+}
+
+fn cancelled(ask: &Ask) -> Cmd {
+    Cmd::Agent(match ask.kind {
+        AskKind::Permission(_) => AgentCmd::AnswerPermission { ask: ask.id, option_id: None },
+        AskKind::Form(_) => AgentCmd::AnswerForm { ask: ask.id, answer: FormAnswer::Cancel },
+    })
+}
+
+fn answer_front(model: &mut Model, cmds: &mut Vec<Cmd>, answer: impl FnOnce(&Ask) -> Cmd) {
+    if model.asks.is_empty() {
+        return;
+    }
+    let ask = model.asks.remove(0);
+    cmds.push(answer(&ask));
+    // The next one must be seen and left alone for a moment before its keys count.
+    model.last_input_ms = model.now_ms;
+}
+
+/// Takes a key in while a permission request is armed. Keys that are not its own go to the draft.
+pub(super) fn permission_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) -> bool {
+    let Some(ask) = model.asks.first_mut() else { return false };
+    let AskKind::Permission(permission) = &mut ask.kind else { return false };
+    if let Some(option) = key.text().and_then(|c| permission.numbered(c)) {
+        let option_id = option.id.clone();
+        answer_front(model, cmds, |ask| {
+            Cmd::Agent(AgentCmd::AnswerPermission { ask: ask.id, option_id: Some(option_id) })
+        });
+        return true;
+    }
+    match own_action(Context::Permission, key) {
+        Some(Action::SelectUp) => permission.move_by(-1),
+        Some(Action::SelectDown) => permission.move_by(1),
+        Some(Action::BodyUp) => ask.scroll = ask.scroll.saturating_sub(1),
+        Some(Action::BodyDown) => ask.scroll = ask.scroll.saturating_add(1),
+        Some(Action::Detail) => {
+            let page = Page {
+                title: permission.title.clone(),
+                content: PageContent::Text(full_text(permission)),
+                scroll: 0,
+                focused: true,
+            };
+            model.overlay = Some(Overlay::Page(page));
+        }
+        Some(Action::Accept) => match permission.accepted().map(|o| o.id.clone()) {
+            Some(option_id) => answer_front(model, cmds, |ask| {
+                Cmd::Agent(AgentCmd::AnswerPermission { ask: ask.id, option_id: Some(option_id) })
+            }),
+            None => {
+                model.say("press a number, or move with ↑ ↓ first; Enter alone answers nothing");
+            }
+        },
+        Some(Action::Close) => answer_front(model, cmds, cancelled),
+        _ => return key == Key::plain(KeyCode::Char(' ')) && model.composer.is_empty(),
+    }
+    true
+}
+
+/// Everything that a permission request is about, for the full view.
+fn full_text(permission: &Permission) -> String {
+    use crate::tui::model::permission::{BodyPart, reveal};
+    let parts: Vec<String> = permission
+        .body
+        .iter()
+        .map(|part| match part {
+            BodyPart::Command(text) => format!("$ {}", reveal(text)),
+            BodyPart::Text(text) => reveal(text),
+            BodyPart::Path(path) => reveal(path),
+            BodyPart::Diff { path, old, new } => format!(
+                "{}\n--- before\n{}\n+++ after\n{}",
+                reveal(path),
+                reveal(old.as_deref().unwrap_or("(new file)")),
+                reveal(new)
+            ),
+        })
+        .collect();
+    parts.join("\n\n")
+}
+
+/// Takes a key in while a form is armed: the form has the whole keyboard.
+pub(super) fn form_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) -> bool {
+    let Some(ask) = model.asks.first_mut() else { return false };
+    let AskKind::Form(form) = &mut ask.kind else { return false };
+    let action = own_action(Context::Form, key);
+    let writing = form.draft_mut().is_some();
+    match action {
+        Some(Action::SelectUp) => move_row(form, -1),
+        Some(Action::SelectDown) => move_row(form, 1),
+        Some(Action::NextField) => form.move_field(true),
+        Some(Action::PreviousField) => form.move_field(false),
+        Some(Action::BodyUp) => ask.scroll = ask.scroll.saturating_sub(5),
+        Some(Action::BodyDown) => ask.scroll = ask.scroll.saturating_add(5),
+        Some(Action::Close) => answer_front(model, cmds, cancelled),
+        Some(Action::Accept) => accept_row(model, cmds),
+        Some(Action::Toggle) if !writing => form.toggle(),
+        _ => return form_text_key(form, key),
+    }
+    true
+}
+
+fn accept_row(model: &mut Model, cmds: &mut Vec<Cmd>) {
+    let Some(AskKind::Form(form)) = model.asks.first_mut().map(|a| &mut a.kind) else { return };
+    match form.focused() {
+        FormRow::Submit => {
+            let Some(answers) = form.submit() else { return };
+            answer_front(model, cmds, |ask| {
+                Cmd::Agent(AgentCmd::AnswerForm {
+                    ask: ask.id,
+                    answer: FormAnswer::Accept(answers),
+                })
+            });
+        }
+        FormRow::Decline => answer_front(model, cmds, |ask| {
+            Cmd::Agent(AgentCmd::AnswerForm { ask: ask.id, answer: FormAnswer::Decline })
+        }),
+        _ => form.choose_and_go_on(),
+    }
+}
+
+/// In a text of several rows the arrows move inside it first.
+fn move_row(form: &mut Form, by: isize) {
+    if let Some(draft) = form.draft_mut() {
+        let inside = if by < 0 { draft.up(FORM_TEXT_WIDTH) } else { draft.down(FORM_TEXT_WIDTH) };
+        if inside {
+            return;
+        }
+    }
+    form.problem = None;
+    form.move_by(by);
+}
+
+/// Arrows inside a form's text go by its lines; it is wrapped wider than any pane.
+const FORM_TEXT_WIDTH: usize = 10_000;
+
+fn form_text_key(form: &mut Form, key: Key) -> bool {
+    let Some(draft) = form.draft_mut() else {
+        if let Some(c) = key.text() {
+            form.choose_number(c);
+            return true;
+        }
+        return false;
+    };
+    if let Some(c) = key.text() {
+        draft.insert(c.encode_utf8(&mut [0; 4]));
+        form.problem = None;
+        return true;
+    }
+    match keymap::action(Context::Composer, key) {
+        Some(action) => {
+            let edited = edit::edit_text(draft, action);
+            if edited {
+                form.problem = None;
+            }
+            edited
+        }
+        None => false,
+    }
+}
+
+/// Puts pasted text into the focused text of the form; returns false when none has the focus.
+pub(super) fn paste_into_form(model: &mut Model, text: &str) -> bool {
+    let Some(AskKind::Form(form)) = model.asks.first_mut().map(|a| &mut a.kind) else {
+        return false;
+    };
+    let Some(draft) = form.draft_mut() else { return false };
+    draft.paste(text);
+    true
+}
+
+/// What a key means in the dialog itself, not elsewhere.
+fn own_action(context: Context, key: Key) -> Option<Action> {
+    let action = keymap::action(context, key)?;
+    let own = keymap::BINDINGS.iter().any(|b| {
+        b.context == context
+            && b.action == action
+            && b.keys.split(' ').filter_map(Key::parse).any(|k| k == key)
+    });
+    own.then_some(action)
+}

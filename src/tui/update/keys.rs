@@ -1,0 +1,220 @@
+//! Keys, pastes and the mouse: finds out where the focus is, asks the keymap what a key means
+//! there, and does it.
+
+use super::{ask, edit, overlay, quit, slash, turn};
+use crate::tui::keymap::{self, Action, Context, Key, KeyCode};
+use crate::tui::model::menu;
+use crate::tui::model::{AskKind, Model, Overlay, QUIT_WINDOW_MS, Search};
+use crate::tui::msg::{Cmd, Scroll};
+use crate::tui::terminal::input::{Mouse, MouseKind};
+
+/// Rows of the transcript that one notch of the wheel scrolls.
+const WHEEL_ROWS: i32 = 3;
+
+/// Where the focus is.
+pub(super) fn context(model: &Model) -> Context {
+    match &model.overlay {
+        Some(Overlay::Picker(_)) => return Context::Picker,
+        Some(Overlay::Page(page)) if page.focused => return Context::Page,
+        _ => {}
+    }
+    if model.is_armed() {
+        match model.asks.first().map(|a| &a.kind) {
+            Some(AskKind::Permission(_)) => return Context::Permission,
+            Some(AskKind::Form(_)) => return Context::Form,
+            None => {}
+        }
+    }
+    if model.search.is_some() {
+        Context::Search
+    } else if menu::is_open(model) {
+        Context::Menu
+    } else {
+        Context::Composer
+    }
+}
+
+/// Takes a key in.
+pub(super) fn key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) {
+    let context = context(model);
+    let armed = model.is_armed();
+    let handled = match context {
+        Context::Picker => overlay::picker_key(model, key, cmds),
+        Context::Page => overlay::page_key(model, key, cmds),
+        Context::Permission => ask::permission_key(model, key, cmds),
+        Context::Form => ask::form_key(model, key, cmds),
+        Context::Search => search_key(model, key, cmds),
+        Context::Menu => slash::menu_key(model, key, cmds),
+        Context::Composer | Context::Global => false,
+    };
+    if handled {
+        // Answering keys do not disarm; everything else is typing, and waits for a quiet moment.
+        if !matches!(context, Context::Permission | Context::Form) {
+            model.last_input_ms = model.now_ms;
+        }
+        return;
+    }
+    let in_dialog = matches!(context, Context::Permission | Context::Form);
+    let base = if in_dialog { Context::Composer } else { context };
+    let action = keymap::action(base, key);
+    // While something is asked and its keys do not count yet, Enter must not send what was
+    // being typed: it may have been meant for the dialog.
+    let asked = !model.asks.is_empty();
+    if asked && (key.code == KeyCode::Enter && action == Some(Action::Send)) {
+        if armed || model.asks.first().is_some_and(|a| a.drawn_ms.is_some()) {
+            model.last_input_ms = model.now_ms;
+        }
+        model.say("something is asked above: answer it first");
+        return;
+    }
+    if !matches!(action, Some(Action::PageUp | Action::PageDown)) {
+        model.last_input_ms = model.now_ms;
+    }
+    match action {
+        Some(action) => act(model, action, key, cmds),
+        None => {
+            if let Some(c) = key.text() {
+                model.history.stop_browsing();
+                model.composer.insert(c.encode_utf8(&mut [0; 4]));
+                slash::draft_changed(model);
+            }
+        }
+    }
+}
+
+/// Does what a key means outside of dialogs.
+pub(super) fn act(model: &mut Model, action: Action, key: Key, cmds: &mut Vec<Cmd>) {
+    if action != Action::ClearOrQuit {
+        model.quit_until = None;
+    }
+    match action {
+        Action::Send => turn::send(model, cmds),
+        Action::Steer => turn::steer(model, cmds),
+        Action::Interrupt => interrupt(model, cmds),
+        Action::ClearOrQuit => clear_or_quit(model, cmds),
+        Action::EndOfInput if model.composer.is_empty() => quit(model, cmds),
+        Action::EndOfInput => model.composer.delete_forward(),
+        Action::Suspend => cmds.push(Cmd::Suspend),
+        Action::Redraw => cmds.push(Cmd::Redraw),
+        Action::Help => overlay::open_help(model),
+        Action::PageUp => cmds.push(Cmd::Scroll(Scroll::Pages(-1))),
+        Action::PageDown => cmds.push(Cmd::Scroll(Scroll::Pages(1))),
+        Action::Top => cmds.push(Cmd::Scroll(Scroll::Top)),
+        Action::Tail => cmds.push(Cmd::Scroll(Scroll::Tail)),
+        Action::PreviousPrompt => cmds.push(Cmd::Scroll(Scroll::PreviousPrompt)),
+        Action::NextPrompt => cmds.push(Cmd::Scroll(Scroll::NextPrompt)),
+        Action::ExpandAll => cmds.push(Cmd::Scroll(Scroll::ExpandAll)),
+        Action::Detail => overlay::open_last_card(model),
+        Action::Search => model.search = Some(Search::default()),
+        Action::NextMode => overlay::next_mode(model, cmds),
+        Action::PickModel => overlay::open_category(model, "model"),
+        Action::PickThought => overlay::open_category(model, "thought_level"),
+        Action::PickSession => overlay::open_sessions(model, cmds),
+        Action::EditQueued => turn::edit_queued(model),
+        Action::Editor => cmds.push(Cmd::Edit(model.composer.expanded())),
+        Action::HistorySearch => overlay::open_history(model),
+        other => edit::edit(model, other, key),
+    }
+    slash::draft_changed(model);
+}
+
+/// Esc outside of dialogs: stops the turn; without one it only closes what is open.
+fn interrupt(model: &mut Model, cmds: &mut Vec<Cmd>) {
+    if matches!(model.overlay, Some(Overlay::Page(_))) {
+        model.overlay = None;
+        return;
+    }
+    if model.history.is_browsing() {
+        while let Some(text) = model.history.newer() {
+            model.composer.set_text(&text);
+        }
+        return;
+    }
+    turn::cancel(model, cmds);
+}
+
+fn clear_or_quit(model: &mut Model, cmds: &mut Vec<Cmd>) {
+    if model.quit_until.is_some_and(|until| model.now_ms < until) {
+        quit(model, cmds);
+        return;
+    }
+    if model.composer.is_empty() {
+        model.quit_until = Some(model.now_ms + QUIT_WINDOW_MS);
+    } else {
+        // What is cleared stays reachable: undo, and the history.
+        let draft = model.composer.expanded();
+        if model.history.add(&draft) {
+            cmds.push(Cmd::StoreHistory(draft));
+        }
+        model.composer.clear();
+        model.say("draft cleared (↑ brings it back)");
+    }
+}
+
+fn search_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) -> bool {
+    let Some(search) = &mut model.search else { return false };
+    if let Some(c) = key.text() {
+        search.query.push(c);
+        cmds.push(Cmd::Scroll(Scroll::Find(search.query.clone())));
+        return true;
+    }
+    if key.code == KeyCode::Backspace {
+        search.query.pop();
+        cmds.push(Cmd::Scroll(Scroll::Find(search.query.clone())));
+        return true;
+    }
+    match keymap::action(Context::Search, key) {
+        Some(Action::SelectDown) => cmds.push(Cmd::Scroll(Scroll::NextMatch(true))),
+        Some(Action::SelectUp) => cmds.push(Cmd::Scroll(Scroll::NextMatch(false))),
+        Some(Action::Close | Action::ClearOrQuit) => {
+            model.search = None;
+            cmds.push(Cmd::Scroll(Scroll::EndSearch));
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Takes pasted text in, where text can go; it never answers a dialog.
+pub(super) fn pasted(model: &mut Model, text: &str) {
+    if text.is_empty() {
+        return;
+    }
+    let context = context(model);
+    model.last_input_ms = model.now_ms;
+    if let Some(Overlay::Picker(picker)) = &mut model.overlay {
+        picker.type_text(text.lines().next().unwrap_or_default());
+        return;
+    }
+    if let Some(search) = &mut model.search {
+        search.query.push_str(text.lines().next().unwrap_or_default());
+        return;
+    }
+    if context == Context::Form && ask::paste_into_form(model, text) {
+        return;
+    }
+    model.history.stop_browsing();
+    model.composer.paste(text);
+}
+
+/// Takes a mouse event in. The wheel scrolls what is under it: the page or the transcript.
+pub(super) fn mouse(model: &mut Model, mouse: Mouse, cmds: &mut Vec<Cmd>) {
+    let wheel = match mouse.kind {
+        MouseKind::WheelUp => -WHEEL_ROWS,
+        MouseKind::WheelDown => WHEEL_ROWS,
+        MouseKind::Press => {
+            if model.overlay.is_none() {
+                cmds.push(Cmd::Scroll(Scroll::Click(mouse.x, mouse.y)));
+            }
+            return;
+        }
+        MouseKind::Drag | MouseKind::Release => return,
+    };
+    match &mut model.overlay {
+        Some(Overlay::Picker(picker)) => picker.move_by(wheel.signum() as isize),
+        Some(Overlay::Page(page)) => {
+            page.scroll = page.scroll.saturating_add_signed(wheel as isize);
+        }
+        None => cmds.push(Cmd::Scroll(Scroll::Lines(wheel))),
+    }
+}

@@ -1,0 +1,229 @@
+//! A form: what the agent says above (a plan, as markdown), the fields below, always in sight.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::theme::Theme;
+use super::{markdown, widgets, width};
+use crate::tui::model::form::{Field, FieldKind, Form, FormRow};
+use crate::tui::model::{Ask, Model};
+
+/// Lines of the fields, which of them has the focus, and where the caret is in it.
+struct Fields {
+    lines: Vec<Line<'static>>,
+    focus: usize,
+    caret: Option<usize>,
+}
+
+/// Draws the form; returns the caret's cell when a text has the focus.
+pub(super) fn draw(
+    model: &Model,
+    ask: &Ask,
+    form: &Form,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut Buffer,
+) -> Option<(u16, u16)> {
+    let armed = model.is_armed();
+    let note = if armed {
+        "↑↓ move · Space choose · Enter go on · PgUp PgDn scroll · Esc leaves"
+    } else {
+        "keys count after a moment without typing…"
+    };
+    let count = model.asks.len();
+    let title = if count > 1 { format!("question 1 of {count}") } else { "question".to_owned() };
+    let style = if armed { theme.accent } else { theme.border };
+    let inside = widgets::frame(area, &title, note, style, theme, buf);
+    let fields = field_lines(form, armed, inside.width, theme);
+    let message = markdown::render(&form.message, usize::from(inside.width), theme);
+    let wanted = u16::try_from(fields.lines.len()).unwrap_or(u16::MAX);
+    let half = (inside.height / 2).max(3).min(inside.height);
+    let message_rows = u16::try_from(message.len()).unwrap_or(u16::MAX);
+    let field_rows =
+        wanted.min(inside.height.saturating_sub(message_rows.saturating_add(1)).max(half));
+    let text_rows = inside.height.saturating_sub(field_rows + 1);
+    let text_area = Rect { height: text_rows, ..inside };
+    let most = message.len().saturating_sub(usize::from(text_rows));
+    let first = usize::from(ask.scroll).min(most);
+    let below = widgets::lines(text_area, &message, first, buf);
+    let gap = inside.y + text_rows;
+    if gap < inside.bottom() {
+        let text = if below > 0 { format!("PgDn: {below} more lines") } else { String::new() };
+        widgets::put(buf, inside.x, gap, &text, inside.width, theme.dim);
+    }
+    let field_area = Rect { y: (gap + 1).min(inside.bottom()), height: field_rows, ..inside };
+    let shown = usize::from(field_area.height);
+    let start =
+        (fields.focus + 2).saturating_sub(shown).min(fields.lines.len().saturating_sub(shown));
+    widgets::lines(field_area, &fields.lines, start, buf);
+    let row = fields.focus.checked_sub(start).filter(|r| *r < shown)?;
+    let column = u16::try_from(fields.caret?).unwrap_or(0).min(field_area.width.saturating_sub(1));
+    Some((field_area.x + column, field_area.y + u16::try_from(row).unwrap_or(0)))
+}
+
+fn field_lines(form: &Form, armed: bool, columns: u16, theme: &Theme) -> Fields {
+    let mut out = Fields { lines: Vec::new(), focus: 0, caret: None };
+    let focused = armed.then(|| form.focused());
+    for (i, field) in form.fields.iter().enumerate() {
+        heading(form, i, field, columns, theme, &mut out);
+        match &field.kind {
+            FieldKind::One { options, chosen } => {
+                for (o, option) in options.iter().enumerate() {
+                    let mark = if *chosen == Some(o) { "(•)" } else { "( )" };
+                    let row = focused == Some(FormRow::Option(i, o));
+                    option_line(
+                        o,
+                        mark,
+                        &option.title,
+                        &option.description,
+                        row,
+                        columns,
+                        theme,
+                        &mut out,
+                    );
+                }
+            }
+            FieldKind::Many { options, marked, .. } => {
+                for (o, option) in options.iter().enumerate() {
+                    let mark = if marked.get(o) == Some(&true) { "[x]" } else { "[ ]" };
+                    let row = focused == Some(FormRow::Option(i, o));
+                    option_line(
+                        o,
+                        mark,
+                        &option.title,
+                        &option.description,
+                        row,
+                        columns,
+                        theme,
+                        &mut out,
+                    );
+                }
+            }
+            FieldKind::Switch(on) => {
+                let mark = if on.unwrap_or(false) { "[x] yes" } else { "[ ] no" };
+                let row = focused == Some(FormRow::Input(i));
+                if row {
+                    out.focus = out.lines.len();
+                }
+                out.lines.push(Line::styled(format!("  {mark}"), row_style(row, theme)));
+            }
+            FieldKind::Text { draft, .. } | FieldKind::Number { draft, .. } => {
+                let row = focused == Some(FormRow::Input(i));
+                text_lines(draft, row, columns, theme, &mut out);
+            }
+        }
+    }
+    let buttons =
+        [(FormRow::Submit, "Submit", theme.success), (FormRow::Decline, "Decline", theme.error)];
+    for (row, label, style) in buttons {
+        let has_focus = focused == Some(row);
+        if has_focus {
+            out.focus = out.lines.len();
+        }
+        let mark = if has_focus { theme.glyphs.folded } else { " " };
+        let style = if has_focus { style.patch(theme.selected) } else { style };
+        out.lines.push(Line::styled(format!("{mark} {label}"), style));
+    }
+    out
+}
+
+fn row_style(focused: bool, theme: &Theme) -> Style {
+    if focused { theme.selected } else { theme.text }
+}
+
+fn heading(form: &Form, i: usize, field: &Field, columns: u16, theme: &Theme, out: &mut Fields) {
+    let needed = if field.required { " *" } else { "" };
+    let limits = limits(&field.kind);
+    let mut spans = vec![
+        Span::styled(field.title.clone(), theme.title),
+        Span::styled(needed, theme.warning),
+        Span::styled(limits, theme.dim),
+    ];
+    if let Some(problem) = form.problem.as_ref().filter(|p| p.field == i) {
+        spans.push(Span::styled(format!("  {}", problem.message), theme.error));
+    }
+    out.lines.push(Line::from(spans));
+    if !field.description.is_empty() {
+        out.lines.extend(widgets::wrapped(&field.description, columns, theme.dim));
+    }
+}
+
+fn limits(kind: &FieldKind) -> String {
+    let range = |min: Option<String>, max: Option<String>| match (min, max) {
+        (Some(a), Some(b)) => format!("  {a} to {b}"),
+        (Some(a), None) => format!("  at least {a}"),
+        (None, Some(b)) => format!("  at most {b}"),
+        (None, None) => String::new(),
+    };
+    let count = |n: &Option<u64>| n.map(|n| n.to_string());
+    match kind {
+        FieldKind::Many { min, max, .. } => range(count(min), count(max)),
+        FieldKind::Number { min, max, .. } => {
+            range(min.map(|n| n.to_string()), max.map(|n| n.to_string()))
+        }
+        FieldKind::Text { max: Some(max), .. } => format!("  at most {max} characters"),
+        _ => String::new(),
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "one line of a form, used twice just above")]
+fn option_line(
+    index: usize,
+    mark: &str,
+    title: &str,
+    description: &str,
+    focused: bool,
+    columns: u16,
+    theme: &Theme,
+    out: &mut Fields,
+) {
+    if focused {
+        out.focus = out.lines.len();
+    }
+    let number = if index < 9 { format!("{}", index + 1) } else { " ".to_owned() };
+    let head = format!("  {mark} {number} ");
+    let room = usize::from(columns).saturating_sub(width::cell_width(&head)).max(8);
+    let mut rows = width::wrap(title, room).into_iter();
+    let first = rows.next().unwrap_or_default();
+    let style = row_style(focused, theme);
+    let indent = " ".repeat(width::cell_width(&head));
+    out.lines
+        .push(Line::from(vec![Span::styled(head, style), Span::styled(first.to_owned(), style)]));
+    for row in rows {
+        out.lines.push(Line::styled(format!("{indent}{row}"), style));
+    }
+    if !description.is_empty() {
+        for row in width::wrap(description, room) {
+            out.lines.push(Line::styled(format!("{indent}{row}"), theme.dim));
+        }
+    }
+}
+
+fn text_lines(
+    draft: &crate::tui::model::composer::Composer,
+    focused: bool,
+    columns: u16,
+    theme: &Theme,
+    out: &mut Fields,
+) {
+    let room = usize::from(columns).saturating_sub(5).max(4);
+    let rows = draft.rows(room);
+    let caret = draft.caret_in(&rows);
+    let mark = if focused { theme.glyphs.folded } else { " " };
+    for (i, row) in rows.iter().enumerate() {
+        if focused && i == caret.row {
+            out.focus = out.lines.len();
+            out.caret = Some(4 + caret.column);
+        }
+        let text = draft.text().get(row.bytes.clone()).unwrap_or_default().replace('\t', "    ");
+        let lead = if i == 0 { format!("  {mark} ") } else { "    ".to_owned() };
+        let empty = draft.is_empty() && !focused;
+        let shown = if empty { "…".to_owned() } else { text };
+        out.lines.push(Line::from(vec![
+            Span::styled(lead, theme.accent),
+            Span::styled(shown, if empty { theme.dim } else { theme.text }),
+        ]));
+    }
+}

@@ -1,0 +1,95 @@
+//! Where everything goes. The composer and the status line keep their rows; what is asked takes
+//! what it needs of the rest; the transcript has what remains.
+
+use ratatui::layout::Rect;
+
+use crate::tui::model::menu;
+use crate::tui::model::{AskKind, Model, Overlay};
+
+use super::{composer, dialog};
+
+/// From this width on, forms and pages stand beside the transcript instead of over it.
+const SIDE_BY_SIDE: u16 = 100;
+/// Rows of the slash menu.
+const MENU_ROWS: u16 = 8;
+/// Rows of queued prompts.
+const QUEUE_ROWS: u16 = 3;
+/// Below this height the rule under the composer is left out.
+const ROOMY: u16 = 16;
+
+/// The areas of a frame.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Layout {
+    /// Everything above the queue, the menu and the composer.
+    pub(super) body: Rect,
+    pub(super) transcript: Rect,
+    pub(super) dialog: Option<Rect>,
+    /// The pane of a form.
+    pub(super) side: Option<Rect>,
+    /// Where a page goes.
+    pub(super) page: Rect,
+    pub(super) page_is_beside: bool,
+    pub(super) queue: Rect,
+    pub(super) menu: Rect,
+    pub(super) top_rule: Rect,
+    pub(super) composer: Rect,
+    pub(super) bottom_rule: Rect,
+    pub(super) status: Rect,
+}
+
+impl Layout {
+    pub(super) fn of(model: &Model, screen: Rect) -> Self {
+        let mut bottom = screen.bottom();
+        let mut take = |rows: u16| {
+            let rows = rows.min(bottom.saturating_sub(screen.y));
+            bottom -= rows;
+            Rect::new(screen.x, bottom, screen.width, rows)
+        };
+        let status = take(1);
+        let bottom_rule = take(u16::from(screen.height >= ROOMY));
+        let rows = composer::height(model, screen);
+        let composer = take(rows);
+        let top_rule = take(1);
+        let spare = screen.height.saturating_sub(rows + 6);
+        let menu_rows = if menu::is_open(model) { menu::rows(model).len() } else { 0 };
+        let menu_rows = u16::try_from(menu_rows).unwrap_or(MENU_ROWS).min(MENU_ROWS).min(spare);
+        let menu = take(menu_rows);
+        let queued = u16::try_from(model.queue.len()).unwrap_or(QUEUE_ROWS).min(QUEUE_ROWS);
+        let queue = take(queued.min(spare.saturating_sub(menu_rows) / 2));
+        let body = Rect::new(screen.x, screen.y, screen.width, bottom.saturating_sub(screen.y));
+        let wide = screen.width >= SIDE_BY_SIDE;
+        let left = body.width / 2;
+        let beside = Rect { x: body.x + left, width: body.width - left, ..body };
+        let form = matches!(model.asks.first().map(|a| &a.kind), Some(AskKind::Form(_)));
+        let side = form.then_some(if wide { beside } else { body });
+        let page_open = matches!(model.overlay, Some(Overlay::Page(_)));
+        let split = wide && (form || page_open);
+        let mut transcript = if split { Rect { width: left, ..body } } else { body };
+        let dialog = match model.asks.first().map(|a| &a.kind) {
+            Some(AskKind::Permission(permission)) => {
+                let wanted = dialog::height(permission, transcript.width);
+                // A little of the conversation stays in sight, so that one sees what it is about.
+                let most = transcript.height.saturating_sub(3).max(transcript.height / 2);
+                let rows = wanted.clamp(3, most.max(3)).min(transcript.height);
+                transcript.height -= rows;
+                Some(Rect { y: transcript.bottom(), height: rows, ..transcript })
+            }
+            _ => None,
+        };
+        let page = if wide { beside } else { body };
+        Self {
+            body,
+            transcript,
+            dialog,
+            side,
+            page,
+            page_is_beside: wide && !form,
+            queue,
+            menu,
+            top_rule,
+            composer,
+            bottom_rule,
+            status,
+        }
+    }
+}

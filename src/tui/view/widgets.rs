@@ -1,0 +1,130 @@
+//! The few shapes that several views draw: a titled frame, a rule with labels, a line of spans.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Widget as _;
+
+use super::theme::Theme;
+use super::width;
+
+/// Empties an area.
+pub(super) fn clear(area: Rect, buf: &mut Buffer) {
+    for y in area.y..area.bottom() {
+        for x in area.x..area.right() {
+            if let Some(cell) = buf.cell_mut((x, y)) {
+                cell.reset();
+            }
+        }
+    }
+}
+
+/// Writes a text that is cut to the width; returns the cells it took.
+pub(super) fn put(buf: &mut Buffer, x: u16, y: u16, text: &str, room: u16, style: Style) -> u16 {
+    let cut = width::truncate(text, usize::from(room), "…");
+    buf.set_string(x, y, &cut, style);
+    u16::try_from(width::cell_width(&cut)).unwrap_or(room)
+}
+
+/// Writes a line of spans that is cut to the width.
+pub(super) fn put_line(buf: &mut Buffer, x: u16, y: u16, room: u16, line: &Line<'_>) {
+    let area = Rect::new(x, y, room, 1).intersection(buf.area);
+    line.render(area, buf);
+}
+
+/// Draws a rounded frame with a title and a note at the bottom; returns its inside.
+pub(super) fn frame(
+    area: Rect,
+    title: &str,
+    note: &str,
+    style: Style,
+    theme: &Theme,
+    buf: &mut Buffer,
+) -> Rect {
+    clear(area, buf);
+    if area.width < 4 || area.height < 3 {
+        return area;
+    }
+    let corners = if theme.spec.utf8 { ["╭", "╮", "╰", "╯"] } else { ["+", "+", "+", "+"] };
+    let (across, down) = if theme.spec.utf8 { ("─", "│") } else { ("-", "|") };
+    let line = across.repeat(usize::from(area.width - 2));
+    let (right, bottom) = (area.right() - 1, area.bottom() - 1);
+    buf.set_string(area.x, area.y, format!("{}{line}{}", corners[0], corners[1]), style);
+    buf.set_string(area.x, bottom, format!("{}{line}{}", corners[2], corners[3]), style);
+    for y in area.y + 1..bottom {
+        buf.set_string(area.x, y, down, style);
+        buf.set_string(right, y, down, style);
+    }
+    let room = area.width.saturating_sub(4);
+    if !title.is_empty() {
+        let text = width::truncate(title, usize::from(room.saturating_sub(2)), "…");
+        buf.set_string(area.x + 2, area.y, format!(" {text} "), style.patch(theme.title));
+    }
+    if !note.is_empty() {
+        let text = width::truncate(note, usize::from(room.saturating_sub(2)), "…");
+        buf.set_string(area.x + 2, bottom, format!(" {text} "), theme.dim);
+    }
+    Rect::new(area.x + 2, area.y + 1, area.width - 4, area.height - 2)
+}
+
+/// Draws a rule across an area with spans at its left and right; what does not fit is left out.
+pub(super) fn rule(
+    area: Rect,
+    left: Vec<Span<'_>>,
+    right: Vec<Span<'_>>,
+    theme: &Theme,
+    buf: &mut Buffer,
+) {
+    if area.height == 0 {
+        return;
+    }
+    let across = if theme.spec.utf8 { "─" } else { "-" };
+    buf.set_string(area.x, area.y, across.repeat(usize::from(area.width)), theme.border);
+    let measure =
+        |spans: &[Span<'_>]| -> usize { spans.iter().map(|s| width::cell_width(&s.content)).sum() };
+    let mut x = area.x + 1;
+    let room = usize::from(area.width.saturating_sub(4));
+    let right_width = measure(&right);
+    let left_width = measure(&left);
+    if left_width > 0 {
+        let fits = left_width.min(room);
+        let mut spans = vec![Span::raw(" ")];
+        spans.extend(left);
+        put_spans(buf, x, area.y, u16::try_from(fits + 1).unwrap_or(0), spans);
+        x += u16::try_from(fits + 1).unwrap_or(0);
+        buf.set_string(x, area.y, " ", Style::new());
+    }
+    if right_width > 0 && left_width + right_width + 4 <= room {
+        let start = area.right().saturating_sub(u16::try_from(right_width + 3).unwrap_or(0));
+        let mut spans = vec![Span::raw(" ")];
+        spans.extend(right);
+        spans.push(Span::raw(" "));
+        put_spans(buf, start, area.y, u16::try_from(right_width + 2).unwrap_or(0), spans);
+    }
+}
+
+fn put_spans(buf: &mut Buffer, mut x: u16, y: u16, room: u16, spans: Vec<Span<'_>>) {
+    let end = x + room;
+    for span in spans {
+        let left = end.saturating_sub(x);
+        x += put(buf, x, y, &span.content, left, span.style);
+    }
+}
+
+/// Writes lines into an area from a first line on; returns how many lines there are below it.
+pub(super) fn lines(area: Rect, all: &[Line<'_>], first: usize, buf: &mut Buffer) -> usize {
+    let shown = usize::from(area.height);
+    for (y, line) in (area.y..area.bottom()).zip(all.iter().skip(first)) {
+        put_line(buf, area.x, y, area.width, line);
+    }
+    all.len().saturating_sub(first + shown)
+}
+
+/// Wraps plain text to lines of one style.
+pub(super) fn wrapped(text: &str, columns: u16, style: Style) -> Vec<Line<'static>> {
+    width::wrap(text, usize::from(columns.max(2)))
+        .into_iter()
+        .map(|row| Line::styled(row.to_owned(), style))
+        .collect()
+}
