@@ -63,6 +63,9 @@ pub enum Command {
     /// Serve one ACP client (an editor) over standard input and output.
     #[command(display_name = "zcode-acp")]
     Serve(ServeArgs),
+    /// Run one turn without a screen; the reply goes to standard output.
+    #[command(display_name = "zcode-acp", after_help = RUN_HELP)]
+    Run(RunArgs),
     /// Show tool permissions that wait as files, and answer them from here.
     #[command(display_name = "zcode-acp")]
     Approvals(ApprovalsArgs),
@@ -126,6 +129,63 @@ pub struct ServeArgs {
     /// Which engine to drive.
     #[command(flatten)]
     pub engine: EngineArgs,
+}
+
+const RUN_HELP: &str = "\
+Rules: Bash, Edit, execute, * name tools; Bash(git diff*) or Edit(src/**) say what for. Deny beats allow; a
+permission that no rule allows is denied and said on standard error.
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 cancelled, 4 refused or denied, 5 no engine, 6 sign-in needed,
+124 time is up, 130 interrupted.";
+
+/// Options of `run`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RunArgs {
+    /// The prompt; several are joined by line ends, `-` is standard input [default: `-`].
+    #[arg(value_name = "PROMPT")]
+    pub prompt: Vec<String>,
+    /// Which engine to drive.
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    /// Drive any other ACP agent: the command that starts it.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "demo")]
+    pub agent: Option<String>,
+    /// What standard output carries.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: crate::run::Format,
+    /// Working directory of the session.
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Go on with this session.
+    #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
+    pub session: Option<String>,
+    /// Go on with the newest session of the working directory.
+    #[arg(long = "continue")]
+    pub continue_last: bool,
+    /// Model to use.
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Mode to use.
+    #[arg(long, value_name = "MODE")]
+    pub mode: Option<String>,
+    /// Let matching tools run; may be given more than once.
+    #[arg(long, value_name = "RULE")]
+    pub allow: Vec<String>,
+    /// Do not let matching tools run, whatever --allow says.
+    #[arg(long, value_name = "RULE")]
+    pub deny: Vec<String>,
+    /// Cancel the turn after so many model requests.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_turns: Option<u64>,
+    /// Cancel the turn after so many seconds (exit code 124).
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<f64>,
+}
+
+/// A time in seconds that can be waited for.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|err| format!("{err}"))?;
+    if seconds > 0.0 && seconds < 1e9 { Ok(seconds) } else { Err("must be more than 0".to_owned()) }
 }
 
 /// Options of `approvals`.

@@ -15,12 +15,15 @@ pub mod approvals;
 pub mod cli;
 pub mod config;
 pub mod error;
+pub mod foreign;
 pub mod logging;
 pub mod process;
 pub mod redact;
+pub mod trace;
 
 pub mod bridge;
 pub mod tui;
 
 pub mod chat;
+pub mod run;
 pub mod serve;

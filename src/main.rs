@@ -7,13 +7,13 @@ use clap::Parser;
 use zcode_acp::cli::{Cli, Command};
 use zcode_acp::config::{Config, Env};
 use zcode_acp::error::AppError;
-use zcode_acp::{approvals, bridge, chat, logging, serve};
+use zcode_acp::{approvals, bridge, chat, logging, run, serve};
 
 fn main() -> ExitCode {
     let mut cli = Cli::parse();
     let on_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let command = cli.command_or_default(on_terminal);
-    match run(command, &cli) {
+    match dispatch(command, &cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(err) => {
             // Nobody may be reading any more; the exit code still says it.
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command, cli: &Cli) -> Result<(), AppError> {
+fn dispatch(command: Command, cli: &Cli) -> Result<(), AppError> {
     // The helpers of a bridge need neither settings nor a log.
     let command = match command {
         Command::SimEngine(args) => return bridge::engine::sim::main(&args),
@@ -38,6 +38,7 @@ fn run(command: Command, cli: &Cli) -> Result<(), AppError> {
     match command {
         Command::Tui(args) => chat::run(config, args),
         Command::Serve(_) => serve::run(config),
+        Command::Run(args) => run::run(config, &args),
         Command::Approvals(args) => approvals::run(&config, &args, &mut std::io::stdout().lock()),
         Command::SimEngine(_) | Command::Watchdog(_) => Ok(()),
     }

@@ -46,7 +46,8 @@ static OWN_BINARY: OnceLock<PathBuf> = OnceLock::new();
 /// Declares which executable understands the hidden subcommands (`watchdog`, `sim-engine`). Called
 /// once by `main`; a process that never calls it (a unit test) runs its children unwatched.
 pub fn register_own_binary(path: PathBuf) {
-    if OWN_BINARY.set(path).is_err() {
+    // The watchdog is started in another directory.
+    if OWN_BINARY.set(std::path::absolute(&path).unwrap_or(path)).is_err() {
         tracing::debug!("the own binary was registered twice");
     }
 }

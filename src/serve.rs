@@ -1,8 +1,16 @@
 //! The `serve` subcommand: the bridge's agent over standard input and output, for one ACP client.
 //! Wires parts together and holds no logic of its own. Nothing but protocol goes to stdout.
 
+use std::sync::Arc;
+
+use agent_client_protocol::ConnectTo as _;
+use tokio::sync::watch;
+
+use crate::bridge;
+use crate::bridge::stdio::{Outflow, Stdio};
 use crate::config::Config;
 use crate::error::AppError;
+use crate::trace::Trace;
 
 /// Serves until the client closes its end or a signal arrives; both are a clean end.
 pub fn run(config: Config) -> Result<(), AppError> {
@@ -10,13 +18,28 @@ pub fn run(config: Config) -> Result<(), AppError> {
         .enable_all()
         .build()
         .map_err(|err| AppError::failed("cannot start the runtime").caused_by(err))?;
-    runtime.block_on(serve(config))
+    let outcome = runtime.block_on(serve(config));
+    // A read of standard input that cannot be interrupted must not hold the exit up.
+    runtime.shutdown_background();
+    outcome
 }
 
 async fn serve(config: Config) -> Result<(), AppError> {
-    drop(config);
-    tokio::task::yield_now().await;
-    Err(AppError::failed("this build has no agent yet"))
+    let outflow = Outflow::new();
+    let transport = Stdio::new(outflow.clone()).traced(Trace::of(&config));
+    let (stop, stopped) = watch::channel(false);
+    let agent = bridge::agent(Arc::new(config)).metered(outflow).stopped_by(stopped);
+    let serving = agent.connect_to(transport);
+    tokio::pin!(serving);
+    let ended = tokio::select! {
+        ended = &mut serving => ended,
+        signal = ended_by_signal() => {
+            tracing::info!(signal, "asked to end");
+            stop.send(true).ok();
+            serving.await
+        }
+    };
+    ended.map_err(|err| AppError::failed("the connection to the client failed").caused_by(err))
 }
 
 /// Waits for a signal that asks us to end; returns its name.

@@ -15,7 +15,7 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,6 +34,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::Notify;
 
 use super::engine::lines::{Line, LineBuffer};
+use crate::trace::{Direction, Trace, Wire};
 
 /// Longest line a client may send: a prompt with several large images fits.
 const MAX_LINE: usize = 128 * 1024 * 1024;
@@ -108,6 +109,7 @@ pub struct Stdio<R = Input, W = Output> {
     writer: W,
     outflow: Outflow,
     max_line: usize,
+    trace: Trace,
 }
 
 impl Stdio {
@@ -123,7 +125,13 @@ impl Stdio {
 impl<R, W> Stdio<R, W> {
     /// Any pair of byte streams; for tests and sockets.
     pub fn over(reader: R, writer: W, outflow: Outflow) -> Self {
-        Self { reader, writer, outflow, max_line: MAX_LINE }
+        Self { reader, writer, outflow, max_line: MAX_LINE, trace: Trace::off() }
+    }
+
+    /// Records every line.
+    #[must_use]
+    pub fn traced(self, trace: Trace) -> Self {
+        Self { trace, ..self }
     }
 }
 
@@ -150,8 +158,10 @@ where
             sent: 0,
             outflow: self.outflow,
             open: true,
+            trace: self.trace.clone(),
         };
-        let work = drive(self.reader, writer, tx, self.max_line, finish.boxed());
+        let input = Incoming { tx, max_line: self.max_line, trace: self.trace };
+        let work = drive(self.reader, writer, input, finish.boxed());
         (theirs, work.boxed(), ask_finish)
     }
 
@@ -169,8 +179,7 @@ where
 async fn drive<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     reader: R,
     mut writer: Writer<W>,
-    tx: mpsc::UnboundedSender<TransportFrame>,
-    max_line: usize,
+    input: Incoming,
     mut finish: BoxFuture<'static, ()>,
 ) -> Result<(), Error> {
     let mut writing = pin!(async {
@@ -183,7 +192,7 @@ async fn drive<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
         })
         .await
     });
-    let reading = pin!(read(reader, tx, max_line));
+    let reading = pin!(read(reader, input));
     let outcome = match select(writing.as_mut(), reading).await {
         Either::Left((outcome, _reading)) => outcome,
         // The client sends nothing more; what it asked for is still answered.
@@ -209,19 +218,23 @@ fn is_gone(error: &io::Error) -> bool {
     )
 }
 
-/// Hands every line to the agent until the input ends.
-async fn read<R: AsyncRead + Unpin>(
-    mut reader: R,
+/// Where lines go.
+struct Incoming {
     tx: mpsc::UnboundedSender<TransportFrame>,
     max_line: usize,
-) -> io::Result<()> {
+    trace: Trace,
+}
+
+/// Hands every line to the agent until the input ends.
+async fn read<R: AsyncRead + Unpin>(mut reader: R, input: Incoming) -> io::Result<()> {
+    let Incoming { tx, max_line, trace } = input;
     let mut lines = LineBuffer::default();
     loop {
         let ended = reader.read_buf(lines.space()).await? == 0;
         loop {
             let frame = match lines.next_line(max_line) {
                 None => break,
-                Some(Line::Bytes(line)) => frame(line),
+                Some(Line::Bytes(line)) => frame(line, &trace),
                 Some(Line::TooLong) => too_long(max_line),
             };
             if tx.unbounded_send(frame).is_err() {
@@ -230,7 +243,7 @@ async fn read<R: AsyncRead + Unpin>(
         }
         if ended {
             if let Some(rest) = lines.last_line() {
-                tx.unbounded_send(frame(&rest)).ok();
+                tx.unbounded_send(frame(&rest, &trace)).ok();
             }
             return Ok(());
         }
@@ -238,8 +251,9 @@ async fn read<R: AsyncRead + Unpin>(
 }
 
 /// Reads one line. What is no message stays a frame of its own: the SDK answers it.
-fn frame(line: &[u8]) -> TransportFrame {
+fn frame(line: &[u8], trace: &Trace) -> TransportFrame {
     let text = String::from_utf8_lossy(line);
+    trace.record(Wire::Acp, Direction::In, &text);
     match TransportFrame::parse_json(&text) {
         // The SDK repeats the whole line in its answer; the beginning is enough to find it.
         TransportFrame::Malformed { raw, error } if raw.len() > QUOTE && error.data.is_some() => {
@@ -266,6 +280,7 @@ struct Writer<W> {
     sent: usize,
     outflow: Outflow,
     open: bool,
+    trace: Trace,
 }
 
 impl<W: AsyncWrite + Unpin> Writer<W> {
@@ -305,6 +320,11 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                 Poll::Ready(Some(frame)) => {
                     let before = self.buffer.len();
                     append(&mut self.buffer, &frame);
+                    if self.trace.is_on() {
+                        let line = self.buffer.get(before..).unwrap_or_default();
+                        let line = String::from_utf8_lossy(line);
+                        self.trace.record(Wire::Acp, Direction::Out, line.trim_end());
+                    }
                     self.outflow.add(self.buffer.len() - before);
                 }
                 Poll::Ready(None) => return true,
@@ -435,24 +455,25 @@ impl<C: Role, A: ConnectTo<C>> ConnectTo<C> for Metered<A> {
 #[derive(Debug)]
 pub enum Input {
     /// A pipe.
-    Pipe(pipe::Receiver),
+    Pipe(pipe::Receiver, Mode),
     /// A socket (how Node gives pipes to its children).
-    Socket(UnixStream),
+    Socket(UnixStream, Mode),
     /// A file, a terminal or a device: read by a thread.
     Other(tokio::io::Stdin),
 }
 
 impl Input {
     fn stdin() -> Self {
-        let Ok(fd) = io::stdin().as_fd().try_clone_to_owned() else {
-            return Self::Other(tokio::io::stdin());
-        };
-        let made = match kind(&fd) {
-            Kind::Pipe => pipe::Receiver::from_owned_fd(fd).map(Self::Pipe),
-            Kind::Socket => socket(fd).map(Self::Socket),
-            Kind::Other => return Self::Other(tokio::io::stdin()),
-        };
-        made.unwrap_or_else(|_| Self::Other(tokio::io::stdin()))
+        Self::of(io::stdin().as_fd()).unwrap_or_else(|_| Self::Other(tokio::io::stdin()))
+    }
+
+    fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        let (kind, mode, fd) = (kind(fd), Mode::of(fd)?, fd.try_clone_to_owned()?);
+        match kind {
+            Kind::Pipe => Ok(Self::Pipe(pipe::Receiver::from_owned_fd(fd)?, mode)),
+            Kind::Socket => Ok(Self::Socket(socket(fd)?, mode)),
+            Kind::Other => Err(io::ErrorKind::Unsupported.into()),
+        }
     }
 }
 
@@ -460,24 +481,45 @@ impl Input {
 #[derive(Debug)]
 pub enum Output {
     /// A pipe.
-    Pipe(pipe::Sender),
+    Pipe(pipe::Sender, Mode),
     /// A socket.
-    Socket(UnixStream),
+    Socket(UnixStream, Mode),
     /// A file, a terminal or a device: written by a thread.
     Other(tokio::io::Stdout),
 }
 
 impl Output {
     fn stdout() -> Self {
-        let Ok(fd) = io::stdout().as_fd().try_clone_to_owned() else {
-            return Self::Other(tokio::io::stdout());
-        };
-        let made = match kind(&fd) {
-            Kind::Pipe => pipe::Sender::from_owned_fd(fd).map(Self::Pipe),
-            Kind::Socket => socket(fd).map(Self::Socket),
-            Kind::Other => return Self::Other(tokio::io::stdout()),
-        };
-        made.unwrap_or_else(|_| Self::Other(tokio::io::stdout()))
+        Self::of(io::stdout().as_fd()).unwrap_or_else(|_| Self::Other(tokio::io::stdout()))
+    }
+
+    fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        let (kind, mode, fd) = (kind(fd), Mode::of(fd)?, fd.try_clone_to_owned()?);
+        match kind {
+            Kind::Pipe => Ok(Self::Pipe(pipe::Sender::from_owned_fd(fd)?, mode)),
+            Kind::Socket => Ok(Self::Socket(socket(fd)?, mode)),
+            Kind::Other => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+}
+
+/// The mode that a descriptor had before it was made non-blocking. Whoever shares it (the rest of
+/// a shell script) finds it as it was.
+#[derive(Debug)]
+pub struct Mode {
+    fd: OwnedFd,
+    flags: rustix::fs::OFlags,
+}
+
+impl Mode {
+    fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        Ok(Self { fd: fd.try_clone_to_owned()?, flags: rustix::fs::fcntl_getfl(fd)? })
+    }
+}
+
+impl Drop for Mode {
+    fn drop(&mut self) {
+        rustix::fs::fcntl_setfl(&self.fd, self.flags).ok();
     }
 }
 
@@ -489,7 +531,7 @@ enum Kind {
 
 /// Only pipes and sockets are made non-blocking: a terminal or file is shared with others, who
 /// would meet errors they do not expect.
-fn kind(fd: &OwnedFd) -> Kind {
+fn kind(fd: BorrowedFd<'_>) -> Kind {
     use rustix::fs::FileType;
     match rustix::fs::fstat(fd).map(|stat| FileType::from_raw_mode(stat.st_mode)) {
         Ok(FileType::Fifo) => Kind::Pipe,
@@ -513,8 +555,8 @@ impl AsyncRead for Input {
         buf: &mut tokio::io::ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Pipe(inner) => Pin::new(inner).poll_read(cx, buf),
-            Self::Socket(inner) => Pin::new(inner).poll_read(cx, buf),
+            Self::Pipe(inner, _) => Pin::new(inner).poll_read(cx, buf),
+            Self::Socket(inner, _) => Pin::new(inner).poll_read(cx, buf),
             Self::Other(inner) => Pin::new(inner).poll_read(cx, buf),
         }
     }
@@ -527,24 +569,24 @@ impl AsyncWrite for Output {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Pipe(inner) => Pin::new(inner).poll_write(cx, buf),
-            Self::Socket(inner) => Pin::new(inner).poll_write(cx, buf),
+            Self::Pipe(inner, _) => Pin::new(inner).poll_write(cx, buf),
+            Self::Socket(inner, _) => Pin::new(inner).poll_write(cx, buf),
             Self::Other(inner) => Pin::new(inner).poll_write(cx, buf),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Pipe(inner) => Pin::new(inner).poll_flush(cx),
-            Self::Socket(inner) => Pin::new(inner).poll_flush(cx),
+            Self::Pipe(inner, _) => Pin::new(inner).poll_flush(cx),
+            Self::Socket(inner, _) => Pin::new(inner).poll_flush(cx),
             Self::Other(inner) => Pin::new(inner).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Pipe(inner) => Pin::new(inner).poll_shutdown(cx),
-            Self::Socket(inner) => Pin::new(inner).poll_shutdown(cx),
+            Self::Pipe(inner, _) => Pin::new(inner).poll_shutdown(cx),
+            Self::Socket(inner, _) => Pin::new(inner).poll_shutdown(cx),
             Self::Other(inner) => Pin::new(inner).poll_shutdown(cx),
         }
     }
@@ -654,6 +696,33 @@ mod tests {
         waiting.await.unwrap();
         assert_eq!(text.lines().count(), 200);
         assert_eq!(outflow.0.bytes.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn a_pipe_is_driven_without_blocking_and_given_back_as_it_was() {
+        let (reader, writer) = io::pipe().unwrap();
+        let blocking = |fd: BorrowedFd<'_>| {
+            !rustix::fs::fcntl_getfl(fd).unwrap().contains(rustix::fs::OFlags::NONBLOCK)
+        };
+        let (mut input, mut output) =
+            (Input::of(reader.as_fd()).unwrap(), Output::of(writer.as_fd()).unwrap());
+        assert!(!blocking(reader.as_fd()) && !blocking(writer.as_fd()));
+        output.write_all(b"x").await.unwrap();
+        assert_eq!(input.read_u8().await.unwrap(), b'x');
+        drop((input, output));
+        assert!(blocking(reader.as_fd()) && blocking(writer.as_fd()));
+    }
+
+    #[tokio::test]
+    async fn a_socket_is_driven_too_and_a_file_is_left_alone() {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut output = Output::of(ours.as_fd()).unwrap();
+        let mut input = Input::of(theirs.as_fd()).unwrap();
+        output.write_all(b"x").await.unwrap();
+        assert_eq!(input.read_u8().await.unwrap(), b'x');
+        let file = tempfile::tempfile().unwrap();
+        assert!(Input::of(file.as_fd()).is_err());
+        assert!(!rustix::fs::fcntl_getfl(&file).unwrap().contains(rustix::fs::OFlags::NONBLOCK));
     }
 
     #[tokio::test]

@@ -28,6 +28,10 @@ impl Config {
                 config.take_engine_flags(&args.engine);
                 config.take_session_flags(args.model.as_deref(), args.mode.as_deref());
             }
+            Command::Run(args) => {
+                config.take_engine_flags(&args.engine);
+                config.take_session_flags(args.model.as_deref(), args.mode.as_deref());
+            }
             Command::Serve(args) => config.take_engine_flags(&args.engine),
             Command::Approvals(_) | Command::SimEngine(_) | Command::Watchdog(_) => {}
         }

@@ -17,4 +17,5 @@
 mod cli;
 mod modes;
 mod terminal;
+mod watchdog;
 mod world;

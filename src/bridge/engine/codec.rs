@@ -51,12 +51,17 @@ pub(super) enum Frame<'a> {
     },
 }
 
+/// Borrowed inside the `Option`, which serde does only for a type of its own.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Method<'a>(#[serde(borrow)] Cow<'a, str>);
+
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    method: Option<Cow<'a, str>>,
+    method: Option<Method<'a>>,
     #[serde(borrow, default)]
     params: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -67,6 +72,10 @@ struct Envelope<'a> {
 
 /// Reads one line.
 pub(super) fn parse(line: &str) -> Frame<'_> {
+    // A list would be read as an envelope with its fields in order.
+    if !line.starts_with('{') {
+        return malformed(line, "not a JSON object");
+    }
     let envelope: Envelope<'_> = match serde_json::from_str(line) {
         Ok(envelope) => envelope,
         Err(error) => return malformed(line, &error.to_string()),
@@ -76,7 +85,7 @@ pub(super) fn parse(line: &str) -> Frame<'_> {
         Some(Ok(id)) => Some(id),
         Some(Err(error)) => return malformed(line, &error.to_string()),
     };
-    match (id, envelope.method) {
+    match (id, envelope.method.map(|method| method.0)) {
         (Some(id), Some(method)) => Frame::Request { id, method, params: envelope.params },
         (None, Some(method)) => Frame::Notification { method, params: envelope.params },
         (Some(id), None) => {
@@ -173,6 +182,7 @@ mod tests {
             "",
             "hello",
             "[1,2]",
+            "[1]",
             "42",
             "null",
             "{}",

@@ -29,20 +29,31 @@ pub struct Entry {
     pub found_by: String,
 }
 
+/// How to start an engine.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The child to start.
+    pub spec: ChildSpec,
+    /// The provider table that it is given.
+    pub table: Option<PathBuf>,
+}
+
 /// Finds the engine and a Node for it and says how to start them.
-pub async fn launch(config: &Config, cwd: &Path) -> Result<ChildSpec, EngineError> {
+pub async fn launch(config: &Config, cwd: &Path) -> Result<Launch, EngineError> {
     if let Some(demo) = &config.engine.demo {
-        return demo_engine(config, demo, cwd);
+        return Ok(Launch { spec: demo_engine(config, demo, cwd)?, table: None });
     }
     let entry = locate(&config.env, &config.home)?;
     let node = if entry.script { Some(find_node(&config.env, &config.home).await?) } else { None };
     tracing::info!(engine = %entry.path.display(), found_by = entry.found_by, "engine");
-    Ok(ChildSpec {
+    let table = environment::provider_table(config, &entry.path);
+    let spec = ChildSpec {
         args: arguments(config, &entry, node.is_some()),
-        env: Some(environment::for_engine(config, &entry)),
+        env: Some(environment::for_engine(config, table.as_deref())),
         cwd: cwd.is_dir().then(|| cwd.to_owned()),
         ..ChildSpec::new(node.unwrap_or_else(|| entry.path.clone()))
-    })
+    };
+    Ok(Launch { spec, table })
 }
 
 /// The simulated engine: this very program under its hidden subcommand.

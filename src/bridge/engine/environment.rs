@@ -9,33 +9,23 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::discovery::Entry;
 use crate::config::{Config, Env};
 
 /// A socket path may have 103 bytes; the engine appends `/znr-<uuid>.sock`, 46 of them.
 const MAX_TMPDIR: usize = 103 - 46;
 
 /// The whole environment for a real engine.
-pub(super) fn for_engine(config: &Config, entry: &Entry) -> Vec<(OsString, OsString)> {
+pub(super) fn for_engine(config: &Config, table: Option<&Path>) -> Vec<(OsString, OsString)> {
     let mut vars = Vars(config.env.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect());
     let home = &config.zcode_home;
-    let beside = table_beside(&entry.path);
-    let table = beside.clone().or_else(|| newest_runtime_table(home));
-    let new = table.is_some();
-    if let Some(table) = table
-        && (beside.is_some()
-            || config
-                .env
-                .path("ZCODE_BUILTIN_PROVIDER_CONFIG_FILE")
-                .is_none_or(|file| !file.is_file()))
-    {
+    if let Some(table) = table {
         vars.set("ZCODE_BUILTIN_PROVIDER_CONFIG_FILE", table);
     }
     let personal = home.join("v2/provider_config.json");
     if personal.is_file() {
         vars.set("ZCODE_PERSONAL_PROVIDER_CONFIG_FILE", personal);
     }
-    if new {
+    if table.is_some() {
         // Read as the engine's service origin, where it breaks the signing of every request.
         vars.remove("ZCODE_BASE_URL");
     } else {
@@ -61,6 +51,13 @@ impl Vars {
     fn remove(&mut self, name: &str) {
         self.0.retain(|(key, _)| key != name);
     }
+}
+
+/// The provider table for an engine: the one that ships with it, else the one that the user named,
+/// else the newest that the desktop app unpacked. An engine without any is one from before 3.12.
+pub fn provider_table(config: &Config, entry: &Path) -> Option<PathBuf> {
+    let named = config.env.path("ZCODE_BUILTIN_PROVIDER_CONFIG_FILE").filter(|file| file.is_file());
+    table_beside(entry).or(named).or_else(|| newest_runtime_table(&config.zcode_home))
 }
 
 /// The provider table that ships with an engine; engines that have one need to be told of it.
@@ -168,7 +165,7 @@ mod tests {
 
     struct Machine {
         dir: tempfile::TempDir,
-        entry: Entry,
+        entry: PathBuf,
     }
 
     impl Machine {
@@ -176,12 +173,12 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().canonicalize().unwrap().join("app/resources/glm/zcode.cjs");
             write(&path, "");
-            Self { entry: Entry { path, script: true, found_by: String::new() }, dir }
+            Self { entry: path, dir }
         }
 
         fn vars(&self, env: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
             let config = crate::config::test_config(env.iter().copied().collect(), self.dir.path());
-            for_engine(&config, &self.entry)
+            for_engine(&config, provider_table(&config, &self.entry).as_deref())
         }
 
         fn file(&self, name: &str, text: &str) -> String {

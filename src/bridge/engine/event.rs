@@ -328,6 +328,13 @@ pub enum ToolPhase {
     Started,
     /// Cumulative tails of its output.
     Progress(ToolProgress),
+    /// A piece of its output (V4 rows only).
+    Output {
+        /// Bytes of the whole output before it.
+        at: usize,
+        /// The piece.
+        text: String,
+    },
     /// It ended with a result. `success` stays true for a failing command on some builds.
     Result {
         /// A string, or `{success?, content?, error?, display?, perf?, …}`.

@@ -2,6 +2,7 @@
 //! state of the engine but the way to its actor. Called by the session side.
 
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,6 +52,7 @@ pub struct EngineHandle {
     exit: watch::Receiver<Option<Arc<EngineExit>>>,
     ids: Arc<AtomicU64>,
     generation: u64,
+    table: Option<Arc<Path>>,
 }
 
 impl EngineHandle {
@@ -58,8 +60,10 @@ impl EngineHandle {
         commands: mpsc::Sender<Command>,
         exit: watch::Receiver<Option<Arc<EngineExit>>>,
         generation: u64,
+        table: Option<PathBuf>,
     ) -> Self {
-        Self { commands, exit, ids: Arc::new(AtomicU64::new(FIRST_ID)), generation }
+        let ids = Arc::new(AtomicU64::new(FIRST_ID));
+        Self { commands, exit, ids, generation, table: table.map(Arc::from) }
     }
 
     /// Sends a request; it is on its way when this returns, in the order of the calls, also when
@@ -125,6 +129,11 @@ impl EngineHandle {
     /// A number that no other engine process of this program has.
     pub fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// The provider table that the engine was given, for `provider/updateAccountConfig`.
+    pub fn provider_table(&self) -> Option<&Path> {
+        self.table.as_deref()
     }
 
     /// Whether the process still runs, as far as is known.

@@ -33,6 +33,7 @@ pub use handle::{EngineHandle, Reply};
 
 use crate::config::Config;
 use crate::process::{Child, ChildSpec};
+use crate::trace::Trace;
 use event::EngineEvent;
 
 /// Commands that may wait for an actor; it takes them as they come.
@@ -53,14 +54,16 @@ impl Engine {
         cwd: &Path,
         default_events: mpsc::Sender<EngineEvent>,
     ) -> Result<EngineHandle, EngineError> {
-        let spec = discovery::launch(config, cwd).await?;
-        Self::spawn(&spec, policy::Policy::new(config), default_events)
+        let launch = discovery::launch(config, cwd).await?;
+        let policy = policy::Policy { zcode_home: config.zcode_home.clone(), table: launch.table };
+        Self::spawn(&launch.spec, policy, Trace::of(config), default_events)
     }
 
     /// Starts a given program as an engine. For tests and for [`Self::start`].
     pub fn spawn(
         spec: &ChildSpec,
         policy: policy::Policy,
+        trace: Trace,
         default_events: mpsc::Sender<EngineEvent>,
     ) -> Result<EngineHandle, EngineError> {
         static GENERATION: AtomicU64 = AtomicU64::new(1);
@@ -72,7 +75,9 @@ impl Engine {
         tracing::info!(pid = child.pid(), generation, "the engine was started");
         let (sender, commands) = mpsc::channel(COMMANDS);
         let (exit, exit_view) = watch::channel(None);
-        tokio::spawn(actor::run(actor::Setup { child, commands, exit, default_events, policy }));
-        Ok(EngineHandle::new(sender, exit_view, generation))
+        let handle = EngineHandle::new(sender, exit_view, generation, policy.table.clone());
+        let setup = actor::Setup { child, commands, exit, default_events, policy, trace };
+        tokio::spawn(actor::run(setup));
+        Ok(handle)
     }
 }

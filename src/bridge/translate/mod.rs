@@ -6,10 +6,14 @@
 //! to the user's turn; this module only maps them. Tested by tables, properties and transcripts.
 
 pub mod client;
+pub mod config_options;
 pub mod diff;
 pub mod output;
 pub mod permission;
 pub mod plan_approval;
+pub mod prompt;
+pub mod question;
+pub mod rows;
 pub mod subagent;
 pub mod text;
 pub mod tool;

@@ -189,6 +189,20 @@ impl Tail {
         fresh
     }
 
+    /// The part of a piece at byte `at` of the whole that was not there before.
+    pub fn advance_at<'a>(&mut self, at: usize, piece: &'a str) -> &'a str {
+        let skip = self.len.saturating_sub(at).min(piece.len());
+        let fresh = piece.get(piece.ceil_char_boundary(skip)..).unwrap_or_default();
+        if !fresh.is_empty() {
+            self.len = self.len.max(at) + fresh.len();
+            self.window.push_str(fresh);
+            if self.window.len() > 2 * WINDOW {
+                self.window = last_bytes(&self.window, WINDOW).to_owned();
+            }
+        }
+        fresh
+    }
+
     /// What a final text adds when it goes on from the snapshots; nothing when it does not.
     pub fn remainder<'a>(&self, whole: &'a str) -> &'a str {
         self.end_in(whole).and_then(|at| whole.get(at..)).unwrap_or_default()

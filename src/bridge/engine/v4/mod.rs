@@ -6,7 +6,7 @@
 
 pub mod commands;
 pub mod fragments;
-
+pub mod fuse;
 pub mod rows;
 pub mod state;
 pub mod steer;

@@ -71,6 +71,15 @@ pub struct RowHead {
     pub child_session_id: Option<String>,
 }
 
+/// A piece of a row's text, and where in that text it stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// Bytes before it. Not 0 for a row's first piece means that its beginning is history.
+    pub at: usize,
+    /// The piece.
+    pub text: String,
+}
+
 /// One thing that changed in a topic.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fact {
@@ -84,17 +93,17 @@ pub enum Fact {
     /// A row that was not there before; details follow as facts of their own.
     Opened(Arc<RowHead>),
     /// Message or thought text, the next piece.
-    Text(Arc<RowHead>, String),
+    Text(Arc<RowHead>, Piece),
     /// Text that does not continue what was there: the row was written anew.
     Rewritten(Arc<RowHead>, String),
     /// A text row is complete, interrupted or failed.
     Closed(Arc<RowHead>, String),
     /// A tool's input, the next piece (JSON text).
-    InputText(Arc<RowHead>, String),
+    InputText(Arc<RowHead>, Piece),
     /// A tool's whole input.
     Input(Arc<RowHead>, Value),
     /// A tool's output, the next piece.
-    Output(Arc<RowHead>, String),
+    Output(Arc<RowHead>, Piece),
     /// A tool's output that does not continue what was there.
     OutputWhole(Arc<RowHead>, String),
     /// A tool call changed its state.
@@ -106,7 +115,7 @@ pub enum Fact {
     /// A subagent appeared or changed its state.
     Subagent(Arc<RowHead>, SubagentChange),
     /// A subagent's own summary, the next piece.
-    Summary(Arc<RowHead>, String),
+    Summary(Arc<RowHead>, Piece),
     /// A mark.
     Marker(Arc<RowHead>, Value),
     /// Rows that are no longer there.
@@ -122,6 +131,8 @@ pub struct ToolChange {
     pub status: String,
     /// Why it failed.
     pub error: Option<Value>,
+    /// Its whole output, with an end state.
+    pub output: Option<Value>,
     /// A preview of output that has no text.
     pub output_preview: Option<Value>,
     /// It goes on in the background …
@@ -172,25 +183,27 @@ struct Grown {
     crc: u32,
 }
 
-enum Whole<'t> {
+enum Whole {
     Same,
-    Longer(&'t str),
+    Longer(Piece),
     Other,
 }
 
 impl Grown {
-    fn append(&mut self, piece: &str) {
+    fn append(&mut self, text: String) -> Piece {
         let mut hasher = crc32fast::Hasher::new_with_initial_len(self.crc, self.len as u64);
-        hasher.update(piece.as_bytes());
-        *self = Self { len: self.len + piece.len(), crc: hasher.finalize() };
+        hasher.update(text.as_bytes());
+        let piece = Piece { at: self.len, text };
+        *self = Self { len: self.len + piece.text.len(), crc: hasher.finalize() };
+        piece
     }
 
     /// Compares with a whole text and takes it over.
-    fn replace<'t>(&mut self, text: &'t str) -> Whole<'t> {
+    fn replace(&mut self, text: &str) -> Whole {
         let known = text.get(..self.len).filter(|it| crc32fast::hash(it.as_bytes()) == self.crc);
         let whole = match known.and_then(|_| text.get(self.len..)) {
             Some("") => Whole::Same,
-            Some(suffix) => Whole::Longer(suffix),
+            Some(suffix) => Whole::Longer(Piece { at: self.len, text: suffix.to_owned() }),
             None => Whole::Other,
         };
         *self = Self { len: text.len(), crc: crc32fast::hash(text.as_bytes()) };
@@ -269,20 +282,16 @@ impl Rows {
         let head = kept.head.clone();
         match path {
             "text" => {
-                kept.text.append(&piece);
-                out.push(Fact::Text(head, piece));
+                out.push(Fact::Text(head, kept.text.append(piece)));
             }
             "inputText" => {
-                kept.input.append(&piece);
-                out.push(Fact::InputText(head, piece));
+                out.push(Fact::InputText(head, kept.input.append(piece)));
             }
             "output.text" => {
-                kept.output.append(&piece);
-                out.push(Fact::Output(head, piece));
+                out.push(Fact::Output(head, kept.output.append(piece)));
             }
             "summaryText" => {
-                kept.summary.append(&piece);
-                out.push(Fact::Summary(head, piece));
+                out.push(Fact::Summary(head, kept.summary.append(piece)));
             }
             _ => {}
         }
@@ -357,7 +366,7 @@ impl Kept {
         {
             match self.text.replace(text) {
                 Whole::Same => {}
-                Whole::Longer(suffix) => out.push(Fact::Text(head.clone(), suffix.to_owned())),
+                Whole::Longer(piece) => out.push(Fact::Text(head.clone(), piece)),
                 Whole::Other => out.push(Fact::Rewritten(head.clone(), text.to_owned())),
             }
         }
@@ -427,14 +436,14 @@ impl Kept {
     fn merge_tool(&mut self, row: Row, out: &mut Vec<Fact>) {
         let head = &self.head;
         if let Some(text) = row.input_text.as_deref()
-            && let Whole::Longer(suffix) = self.input.replace(text)
+            && let Whole::Longer(piece) = self.input.replace(text)
         {
-            out.push(Fact::InputText(head.clone(), suffix.to_owned()));
+            out.push(Fact::InputText(head.clone(), piece));
         }
         if let Some(text) = row.output_text() {
             match self.output.replace(text) {
                 Whole::Same => {}
-                Whole::Longer(suffix) => out.push(Fact::Output(head.clone(), suffix.to_owned())),
+                Whole::Longer(piece) => out.push(Fact::Output(head.clone(), piece)),
                 Whole::Other => out.push(Fact::OutputWhole(head.clone(), text.to_owned())),
             }
         }
@@ -448,6 +457,7 @@ impl Kept {
             let change = ToolChange {
                 status,
                 error: row.error,
+                output: row.output,
                 output_preview: row.output_preview,
                 backgrounded: row.backgrounded == Some(true),
                 work_id: row.work_id,
@@ -466,9 +476,9 @@ impl Kept {
             out.push(Fact::Subagent(head.clone(), change));
         }
         if let Some(text) = row.summary_text.as_deref()
-            && let Whole::Longer(suffix) = self.summary.replace(text)
+            && let Whole::Longer(piece) = self.summary.replace(text)
         {
-            out.push(Fact::Summary(head.clone(), suffix.to_owned()));
+            out.push(Fact::Summary(head.clone(), piece));
         }
     }
 }

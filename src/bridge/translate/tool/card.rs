@@ -37,6 +37,8 @@ pub(super) struct Card {
     stdout: output::Tail,
     stderr: output::Tail,
     last: [String; 2],
+    /// Bytes in `last` that were not shown yet.
+    untold: usize,
     /// Goes on after its turn; ended by the task's own life cycle.
     pub(super) background: bool,
     /// Cards are numbered in the order they were made.
@@ -73,6 +75,7 @@ impl Card {
             stdout: output::Tail::default(),
             stderr: output::Tail::default(),
             last: [String::new(), String::new()],
+            untold: 0,
             background: false,
             ordinal,
         };
@@ -228,6 +231,36 @@ impl Card {
             self.shown = Shown::Output;
             let fields = acp::ToolCallUpdateFields::new().content(vec![block]);
             self.running = true;
+            self.send(fields.status(acp::ToolCallStatus::InProgress), target, out);
+        }
+    }
+
+    /// A piece of output at its place. A terminal gets it at once; elsewhere the output's end is
+    /// shown again by the line or the kibibyte, because it replaces what was shown.
+    pub(super) fn piece(&mut self, at: usize, text: &str, target: &Target, out: &mut Output) {
+        let fresh = self.stdout.advance_at(at, text);
+        if fresh.is_empty() {
+            return;
+        }
+        if self.terminal {
+            self.data(fresh, target, out);
+            return self.start(target, out);
+        }
+        if self.shown == Shown::Diff {
+            return;
+        }
+        let [last, _] = &mut self.last;
+        last.push_str(fresh);
+        self.untold += fresh.len();
+        if self.shown == Shown::Output && !fresh.contains('\n') && self.untold < 1024 {
+            return;
+        }
+        self.untold = 0;
+        *last = output::last_bytes(last, 8192).to_owned();
+        if let Some(block) = output::running(&[&self.last[0], &self.last[1]]) {
+            self.shown = Shown::Output;
+            self.running = true;
+            let fields = acp::ToolCallUpdateFields::new().content(vec![block]);
             self.send(fields.status(acp::ToolCallStatus::InProgress), target, out);
         }
     }

@@ -162,6 +162,10 @@ impl Cards {
                 card.start(target, out);
             }
             ToolPhase::Progress(progress) => card.progress(progress, target, out),
+            ToolPhase::Output { at, text } => {
+                card.settle_input(target, out);
+                card.piece(*at, text, target, out);
+            }
             ToolPhase::Result { result, duration } => {
                 card.settle_input(target, out);
                 if card.finish(result, *duration, target, out) {

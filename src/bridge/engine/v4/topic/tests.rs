@@ -57,9 +57,9 @@ fn apply(topic: &mut Topic, params: &str) -> (Vec<Fact>, Option<Resync>) {
 
 /// The text that facts say, and nothing else.
 fn text(facts: &[Fact]) -> String {
-    let said = facts
-        .iter()
-        .filter_map(|it| if let Fact::Text(_, text) = it { Some(text.as_str()) } else { None });
+    let said = facts.iter().filter_map(|it| {
+        if let Fact::Text(_, piece) = it { Some(piece.text.as_str()) } else { None }
+    });
     said.collect()
 }
 
@@ -76,7 +76,10 @@ fn deltas_that_continue_become_facts_in_order() {
         (head.kind, head.message_id.as_deref(), head.turn_id.as_deref()),
         (RowKind::AssistantText, Some("m1"), Some("t1"))
     );
-    assert_eq!((first.as_str(), second.as_str()), ("Hel", "lo"));
+    assert_eq!(
+        ((first.at, first.text.as_str()), (second.at, second.text.as_str())),
+        ((0, "Hel"), (3, "lo"))
+    );
     let done = json!({"op": "row.upserted", "row": text_row(1, "Hello", "complete")});
     let (facts, _) = apply(&mut topic, &deltas(3, &[done]));
     assert!(matches!(&facts[..], [Fact::Closed(_, state)] if state == "complete"), "{facts:?}");
@@ -238,7 +241,7 @@ fn a_tools_life_is_told_by_pieces_and_changes() {
         .map(|it| match it {
             Fact::Opened(head) => format!("opened {}", head.tool_name.as_deref().unwrap()),
             Fact::Tool(_, change) => change.status.clone(),
-            Fact::InputText(_, text) | Fact::Output(_, text) => text.clone(),
+            Fact::InputText(_, piece) | Fact::Output(_, piece) => piece.text.clone(),
             Fact::Input(_, input) => format!("input {input}"),
             Fact::OutputWhole(_, text) => format!("whole {text}"),
             other => panic!("{other:?}"),

@@ -39,14 +39,26 @@ pub fn session_event(raw: &RawValue) -> Option<SessionEvent> {
     }
 }
 
+/// Text that is borrowed when it has no escapes (inside an `Option` serde does so only for a type
+/// of its own).
+#[derive(Deserialize, Default)]
+#[serde(transparent)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Text<'_> {
+    fn owned(self) -> String {
+        self.0.into_owned()
+    }
+}
+
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(rename = "sessionId", borrow, default)]
-    session_id: Option<Cow<'a, str>>,
+    session_id: Option<Text<'a>>,
     #[serde(default)]
     seq: Option<u64>,
     #[serde(rename = "turnId", borrow, default)]
-    turn_id: Option<Cow<'a, str>>,
+    turn_id: Option<Text<'a>>,
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -57,14 +69,14 @@ fn event(params: &RawValue) -> EngineEvent {
     let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(params.get()) else {
         return odd_event(&value(params));
     };
-    let session_id = envelope.session_id.unwrap_or_default();
-    let turn_id = envelope.turn_id.map(Cow::into_owned);
+    let session_id = envelope.session_id.map(Text::owned).unwrap_or_default();
+    let turn_id = envelope.turn_id.map(Text::owned);
     let (body, inner_turn) = match (&*envelope.kind, envelope.payload) {
         ("model.streaming", Some(payload)) => streaming(payload),
         ("state.updated", payload) => {
             let mut state: super::event::StateUpdated =
                 salvage(payload.map(value).unwrap_or_default());
-            state.session_id.get_or_insert_with(|| session_id.clone().into_owned());
+            state.session_id.get_or_insert(session_id);
             return EngineEvent::State(Box::new(state));
         }
         (kind, payload) => {
@@ -74,7 +86,7 @@ fn event(params: &RawValue) -> EngineEvent {
         }
     };
     EngineEvent::Session(Box::new(SessionEvent {
-        session_id: session_id.into_owned(),
+        session_id,
         seq: envelope.seq.unwrap_or_default(),
         turn_id: turn_id.or(inner_turn),
         body,
@@ -100,7 +112,7 @@ fn frame(params: &RawValue) -> EngineEvent {
     #[derive(Deserialize)]
     struct Head<'a> {
         #[serde(borrow, default)]
-        topic: Option<Cow<'a, str>>,
+        topic: Option<Text<'a>>,
         #[serde(borrow, default)]
         frame: Option<&'a RawValue>,
     }
@@ -108,7 +120,7 @@ fn frame(params: &RawValue) -> EngineEvent {
     let topic = head.and_then(|head| {
         // The oldest builds name the topic only inside.
         let inner = |frame: &RawValue| text(&value(frame), &["topic"]);
-        head.topic.map(Cow::into_owned).or_else(|| head.frame.and_then(inner))
+        head.topic.map(Text::owned).or_else(|| head.frame.and_then(inner))
     });
     EngineEvent::Frame { topic: topic.unwrap_or_default(), params: params.to_owned() }
 }
@@ -117,29 +129,29 @@ fn frame(params: &RawValue) -> EngineEvent {
 #[serde(rename_all = "camelCase", default)]
 struct StreamPayload<'a> {
     #[serde(borrow)]
-    kind: Option<Cow<'a, str>>,
+    kind: Option<Text<'a>>,
     #[serde(rename = "type", borrow)]
-    kind_too: Option<Cow<'a, str>>,
+    kind_too: Option<Text<'a>>,
     #[serde(borrow)]
-    delta: Option<Cow<'a, str>>,
+    delta: Option<Text<'a>>,
     #[serde(borrow)]
-    text: Option<Cow<'a, str>>,
+    text: Option<Text<'a>>,
     #[serde(borrow)]
-    assistant_message_id: Option<Cow<'a, str>>,
+    assistant_message_id: Option<Text<'a>>,
+    #[serde(alias = "messageID", borrow)]
+    message_id: Option<Text<'a>>,
+    #[serde(alias = "partID", borrow)]
+    part_id: Option<Text<'a>>,
+    #[serde(alias = "toolCallID", borrow)]
+    tool_call_id: Option<Text<'a>>,
     #[serde(borrow)]
-    message_id: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    part_id: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    tool_call_id: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    call_id: Option<Cow<'a, str>>,
+    call_id: Option<Text<'a>>,
     #[serde(rename = "callID", borrow)]
-    call_id_too: Option<Cow<'a, str>>,
+    call_id_too: Option<Text<'a>>,
     #[serde(borrow)]
-    tool_name: Option<Cow<'a, str>>,
+    tool_name: Option<Text<'a>>,
     #[serde(borrow)]
-    turn_id: Option<Cow<'a, str>>,
+    turn_id: Option<Text<'a>>,
     input: Option<Value>,
     error: Option<Value>,
 }
@@ -150,9 +162,9 @@ fn streaming(raw: &RawValue) -> (SessionBody, Option<String>) {
         let turn = text(&payload, &["turnId"]);
         return (body("model.streaming", payload), turn);
     };
-    let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
+    let owned = |text: Option<Text<'_>>| text.map(Text::owned);
     let streaming = Streaming {
-        kind: stream_kind(p.kind.or(p.kind_too).as_deref().unwrap_or_default()),
+        kind: stream_kind(&p.kind.or(p.kind_too).unwrap_or_default().0),
         delta: owned(p.delta.or(p.text)).unwrap_or_default(),
         message_id: owned(p.assistant_message_id.or(p.message_id)),
         part_id: owned(p.part_id),
@@ -374,3 +386,6 @@ fn number(value: &Value) -> Option<u64> {
         .or_else(|| value.as_f64().and_then(float))
         .or_else(|| value.as_str()?.parse().ok())
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,6 +29,7 @@ use super::policy::Policy;
 use super::timeouts::Clocks;
 use super::wire;
 use crate::process::{Child, TERM_GRACE};
+use crate::trace::{Direction, Trace, Wire};
 
 /// Commands taken before what they wrote is sent.
 const BURST: usize = 256;
@@ -50,6 +51,7 @@ pub(super) struct Setup {
     pub(super) exit: watch::Sender<Option<Arc<EngineExit>>>,
     pub(super) default_events: mpsc::Sender<EngineEvent>,
     pub(super) policy: Policy,
+    pub(super) trace: Trace,
 }
 
 struct Pending {
@@ -69,6 +71,7 @@ enum End {
 
 struct Actor {
     out: Outgoing,
+    trace: Trace,
     pending: HashMap<u64, Pending>,
     clocks: Clocks,
     routes: HashMap<String, mpsc::Sender<EngineEvent>>,
@@ -86,11 +89,12 @@ struct Actor {
 
 /// Runs until the engine has ended, one way or the other.
 pub(super) async fn run(setup: Setup) {
-    let Setup { mut child, mut commands, exit, default_events, policy } = setup;
+    let Setup { mut child, mut commands, exit, default_events, policy, trace } = setup;
     let stdin = child.stdin.take();
     let Some(mut stdout) = child.stdout.take() else { return };
     let mut actor = Actor {
-        out: Outgoing { stdin, bytes: Vec::new(), sent: 0 },
+        out: Outgoing { stdin, bytes: Vec::new(), sent: 0, trace: trace.clone() },
+        trace,
         pending: HashMap::new(),
         clocks: Clocks::default(),
         routes: HashMap::new(),
@@ -142,7 +146,7 @@ impl Actor {
                 }
                 () = self.out.writable(), if self.out.waiting() => {}
                 () = delivered(&mut self.stuck), if !reading => self.delivered(),
-                read = stdout.read_buf(lines.space()), if reading => {
+                read = async { stdout.read_buf(lines.space()).await }, if reading => {
                     if !matches!(read, Ok(1..)) {
                         if let Some(rest) = lines.last_line() {
                             self.line(&rest);
@@ -177,7 +181,9 @@ impl Actor {
     }
 
     fn line(&mut self, line: &[u8]) {
-        match codec::parse(&String::from_utf8_lossy(line)) {
+        let line = String::from_utf8_lossy(line);
+        self.trace.record(Wire::Engine, Direction::In, &line);
+        match codec::parse(&line) {
             Frame::Notification { method, params } => {
                 let event = decode::notification(&method, params);
                 self.notice(&event);
@@ -532,11 +538,13 @@ struct Outgoing {
     stdin: Option<pipe::Sender>,
     bytes: Vec<u8>,
     sent: usize,
+    trace: Trace,
 }
 
 impl Outgoing {
     fn push(&mut self, line: &str) {
         if self.stdin.is_some() {
+            self.trace.record(Wire::Engine, Direction::Out, line);
             self.bytes.extend_from_slice(line.as_bytes());
             self.bytes.push(b'\n');
         }
@@ -581,3 +589,6 @@ impl Outgoing {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

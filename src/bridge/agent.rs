@@ -1,0 +1,321 @@
+//! The ACP agent: the handlers of the SDK's connection. Each one only validates and hands the
+//! request with its responder to the registry, then returns, because the SDK dispatches one message
+//! at a time and a handler that waits for the client would wait for ever.
+
+use std::sync::Arc;
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::schema as acp;
+use agent_client_protocol::v1::{Dispatch, Responder};
+use agent_client_protocol::{
+    Agent, Client, ConnectTo, Error as AcpError, Handled, UntypedMessage, on_receive_dispatch,
+    on_receive_notification, on_receive_request,
+};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+
+use super::extensions;
+use super::session::machine::{Request, invalid_params};
+use super::session::registry::{self, Channels, OpenRequest, ToRegistry};
+use super::stdio::Outflow;
+use super::translate::ClientTraits;
+use crate::config::Config;
+
+/// The one method by which a client signs in without a terminal: ZCode's own sign-in is used.
+pub(crate) const AUTH_AGENT: &str = "zcode-credentials";
+/// The method that runs `zcode-acp login` in the client's terminal.
+const AUTH_TERMINAL: &str = "zcode-login";
+/// Cancels that may wait; one is taken at once.
+const CANCELS: usize = 64;
+
+/// The bridge as a value: connect it to a transport (`serve`) or to a client in this process.
+#[derive(Debug, Clone)]
+pub struct BridgeAgent {
+    config: Arc<Config>,
+    outflow: Outflow,
+    stop: watch::Receiver<bool>,
+}
+
+/// Makes the agent. Nothing is started before it is connected, and no engine before it is needed.
+pub fn agent(config: Arc<Config>) -> BridgeAgent {
+    BridgeAgent { config, outflow: Outflow::new(), stop: watch::channel(false).1 }
+}
+
+impl BridgeAgent {
+    /// Lets the sessions hold the engine back while the client lags by this gauge.
+    #[must_use]
+    pub fn metered(mut self, outflow: Outflow) -> Self {
+        self.outflow = outflow;
+        self
+    }
+
+    /// Ends every session and the engine when the value becomes true.
+    #[must_use]
+    pub fn stopped_by(mut self, stop: watch::Receiver<bool>) -> Self {
+        self.stop = stop;
+        self
+    }
+}
+
+type Registry = mpsc::Sender<ToRegistry>;
+
+impl ConnectTo<Client> for BridgeAgent {
+    async fn connect_to(self, client: impl ConnectTo<Agent>) -> Result<(), AcpError> {
+        let (inbox, inbox_rx) = mpsc::channel(registry::INBOX);
+        let (cancels, cancels_rx) = mpsc::channel(CANCELS);
+        let Self { config, outflow, stop } = self;
+        let channels =
+            Channels { itself: inbox.clone(), inbox: inbox_rx, cancels: cancels_rx, stop, outflow };
+        let all: [Registry; 12] = std::array::from_fn(|_| inbox.clone());
+        let [init, auth, new, load, resume, list, close, fork, prompt, mode, option, other] = all;
+        drop(inbox);
+        Agent
+            .v1()
+            .name("zcode-acp")
+            .on_receive_request(
+                async move |request: acp::InitializeRequest,
+                            responder: Responder<acp::InitializeResponse>,
+                            _cx| {
+                    let traits = Box::new(ClientTraits::from_initialize(&request));
+                    hand_over(&init, ToRegistry::Client(traits)).await;
+                    responder.respond(initialize(&request))
+                },
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                async move |request: acp::AuthenticateRequest,
+                            responder: Responder<acp::AuthenticateResponse>,
+                            _cx| {
+                    hand_over(&auth, ToRegistry::Authenticate(request, responder.erase_to_json()))
+                        .await;
+                    Ok(())
+                },
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                async move |request: acp::NewSessionRequest,
+                            responder: Responder<acp::NewSessionResponse>,
+                            _cx| {
+                    hand_over(&new, ToRegistry::New(request, responder.erase_to_json())).await;
+                    Ok(())
+                },
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                async move |request: acp::LoadSessionRequest,
+                            responder: Responder<acp::LoadSessionResponse>,
+                            _cx| {
+                    let open = OpenRequest {
+                        id: request.session_id.0.to_string(),
+                        cwd: request.cwd,
+                        mcp: request.mcp_servers,
+                        replay: true,
+                        limit: replay_limit(request.meta.as_ref()),
+                    };
+                    hand_over(&load, ToRegistry::Open(open, responder.erase_to_json())).await;
+                    Ok(())
+                },
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                async move |request: acp::ResumeSessionRequest,
+                            responder: Responder<acp::ResumeSessionResponse>,
+                            _cx| {
+                    let open = OpenRequest {
+                        id: request.session_id.0.to_string(),
+                        cwd: request.cwd,
+                        mcp: request.mcp_servers,
+                        replay: false,
+                        limit: None,
+                    };
+                    hand_over(&resume, ToRegistry::Open(open, responder.erase_to_json())).await;
+                    Ok(())
+                },
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                async move |request: acp::ListSessionsRequest,
+                            responder: Responder<acp::ListSessionsResponse>,
+                            _cx| {
+                    hand_over(&list, ToRegistry::List(request, responder.erase_to_json())).await;
+                    Ok(())
+                },
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                async move |request: acp::CloseSessionRequest,
+                            responder: Responder<acp::CloseSessionResponse>,
+                            _cx| {
+                    for_session(
+                        &close,
+                        &request.session_id,
+                        Request::Close,
+                        responder.erase_to_json(),
+                    )
+                    .await
+                },
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                async move |request: acp::ForkSessionRequest,
+                            responder: Responder<acp::ForkSessionResponse>,
+                            _cx| {
+                    for_session(
+                        &fork,
+                        &request.session_id,
+                        Request::Fork,
+                        responder.erase_to_json(),
+                    )
+                    .await
+                },
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                async move |request: acp::PromptRequest,
+                            responder: Responder<acp::PromptResponse>,
+                            _cx| {
+                    let what = Request::Prompt(request.prompt);
+                    for_session(&prompt, &request.session_id, what, responder.erase_to_json()).await
+                },
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                async move |request: acp::SetSessionModeRequest,
+                            responder: Responder<acp::SetSessionModeResponse>,
+                            _cx| {
+                    let what = Request::SetMode(request.mode_id.0.to_string());
+                    for_session(&mode, &request.session_id, what, responder.erase_to_json()).await
+                },
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                async move |request: acp::SetSessionConfigOptionRequest,
+                            responder: Responder<acp::SetSessionConfigOptionResponse>,
+                            _cx| {
+                    let value = serde_json::to_value(&request.value).unwrap_or(Value::Null);
+                    let value = value.get("value").cloned().unwrap_or(value);
+                    let what = Request::SetOption { id: request.config_id.0.to_string(), value };
+                    for_session(&option, &request.session_id, what, responder.erase_to_json()).await
+                },
+                on_receive_request!(),
+            )
+            .on_receive_notification(
+                async move |cancel: acp::CancelNotification, _cx| {
+                    cancels.send(cancel.session_id.0.to_string()).await.ok();
+                    Ok(())
+                },
+                on_receive_notification!(),
+            )
+            .on_receive_dispatch(
+                async move |message: Dispatch<UntypedMessage, UntypedMessage>, _cx| match message {
+                    Dispatch::Request(request, responder) => {
+                        match extension(request.method(), request.params()) {
+                            Some(Ok((id, what))) => {
+                                hand_over(&other, ToRegistry::Session(id, what, responder)).await;
+                                Ok(Handled::Yes)
+                            }
+                            Some(Err(error)) => {
+                                responder.respond_with_error(error)?;
+                                Ok(Handled::Yes)
+                            }
+                            None => Ok(Handled::No {
+                                message: Dispatch::Request(request, responder),
+                                retry: false,
+                            }),
+                        }
+                    }
+                    message => Ok(Handled::No { message, retry: false }),
+                },
+                on_receive_dispatch!(),
+            )
+            .connect_with(client, async move |connection| {
+                registry::run(config, connection, channels).await;
+                Ok(())
+            })
+            .await
+    }
+}
+
+/// Hands one message to the registry. Its queue is deep and it never waits for the client, so this
+/// is at once; when the registry is gone the dropped responder answers by itself.
+async fn hand_over(registry: &Registry, message: ToRegistry) {
+    registry.send(message).await.ok();
+}
+
+async fn for_session(
+    registry: &Registry,
+    id: &acp::SessionId,
+    what: Request,
+    responder: Responder<Value>,
+) -> Result<(), AcpError> {
+    hand_over(registry, ToRegistry::Session(id.0.to_string(), what, responder)).await;
+    Ok(())
+}
+
+/// `_meta.zcode.limit` of `session/load`: only the last messages.
+fn replay_limit(meta: Option<&acp::Meta>) -> Option<usize> {
+    let limit = meta?.get("zcode")?.get("limit")?.as_u64()?;
+    usize::try_from(limit.min(500)).ok()
+}
+
+/// An untyped request: an extension method for a session, or nothing of ours.
+fn extension(method: &str, params: &Value) -> Option<Result<(String, Request), AcpError>> {
+    let name = extensions::name_of(method)?;
+    let Some(id) = params.get("sessionId").and_then(Value::as_str) else {
+        return Some(Err(invalid_params(format!("{method}: sessionId is missing"))));
+    };
+    Some(Ok((id.to_owned(), Request::Extension { name, params: params.clone() })))
+}
+
+/// The answer to `initialize`: what this agent can do, without asking any engine.
+fn initialize(request: &acp::InitializeRequest) -> acp::InitializeResponse {
+    let sessions = acp::SessionCapabilities::new()
+        .list(acp::SessionListCapabilities::new())
+        .resume(acp::SessionResumeCapabilities::new())
+        .close(acp::SessionCloseCapabilities::new())
+        .fork(acp::SessionForkCapabilities::new());
+    let capabilities = acp::AgentCapabilities::new()
+        .load_session(true)
+        .prompt_capabilities(acp::PromptCapabilities::new().image(true).embedded_context(true))
+        .mcp_capabilities(acp::McpCapabilities::new().http(true).sse(true))
+        .session_capabilities(sessions);
+    let mut meta = acp::Meta::new();
+    meta.insert("zcode".to_owned(), json!({"extensionMethods": extensions::advertised()}));
+    acp::InitializeResponse::new(ProtocolVersion::V1)
+        .agent_capabilities(capabilities)
+        .agent_info(
+            acp::Implementation::new("zcode-acp", env!("CARGO_PKG_VERSION"))
+                .title("ZCode".to_owned()),
+        )
+        .auth_methods(auth_methods(request))
+        .meta(meta)
+}
+
+/// Always one method that needs nothing of the client; the terminal one only where it can be run.
+fn auth_methods(request: &acp::InitializeRequest) -> Vec<acp::AuthMethod> {
+    let stored = acp::AuthMethodAgent::new(AUTH_AGENT, "ZCode sign-in").description(
+        "Uses the account or the keys that ZCode is set up with on this machine.".to_owned(),
+    );
+    let mut methods = vec![acp::AuthMethod::Agent(stored)];
+    let caps = &request.client_capabilities;
+    let legacy = caps.meta.as_ref().and_then(|m| m.get("terminal-auth")).and_then(Value::as_bool)
+        == Some(true);
+    if caps.auth.terminal {
+        let login = acp::AuthMethodTerminal::new(AUTH_TERMINAL, "Sign in from the terminal")
+            .description("Runs `zcode-acp login`.".to_owned())
+            .args(vec!["login".to_owned()]);
+        methods.push(acp::AuthMethod::Terminal(login));
+    } else if legacy {
+        let command = std::env::current_exe()
+            .map_or_else(|_| "zcode-acp".to_owned(), |p| p.to_string_lossy().into_owned());
+        let mut meta = acp::Meta::new();
+        let run =
+            json!({"label": "zcode-acp login", "command": command, "args": ["login"], "env": {}});
+        meta.insert("terminal-auth".to_owned(), run);
+        let login = acp::AuthMethodAgent::new(AUTH_TERMINAL, "Sign in from the terminal")
+            .description("Runs `zcode-acp login`.".to_owned())
+            .meta(meta);
+        methods.push(acp::AuthMethod::Agent(login));
+    }
+    methods
+}

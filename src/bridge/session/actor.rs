@@ -1,0 +1,379 @@
+//! One task per session: carries out the effects of its machine, in order, and feeds it what comes.
+//!
+//! Never waits for the engine or the client inline: replies and answers are futures that come back
+//! as inputs, so the engine's mailbox is always drained. A cancel has a channel of its own that is
+//! looked at first. Events come before replies, as the engine wrote them. Started by the registry.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agent_client_protocol::v1::schema as acp;
+use agent_client_protocol::v1::{ConnectionTo, Responder};
+use agent_client_protocol::{Client, RequestCancellationHandle};
+use futures::future::{AbortHandle, BoxFuture, FutureExt, abortable};
+use futures::stream::{FuturesUnordered, StreamExt};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::machine::{
+    ClientAnswer, Effect, EngineUp, Input, Machine, Now, ReqId, Request, Seed, Token,
+};
+use super::registry::ToRegistry;
+use crate::approvals::{ApprovalBridge, Verdict};
+use crate::bridge::engine::event::EngineEvent;
+use crate::bridge::engine::{EngineError, EngineHandle, RpcError};
+use crate::bridge::stdio::Outflow;
+
+/// Events that may wait for a session; a full mailbox holds the engine's reader back.
+const EVENTS: usize = 1024;
+/// After this many events in a row replies and deadlines get their turn.
+const STREAK: u32 = 128;
+
+/// A message to a session.
+pub(crate) enum ToSession {
+    /// A request of the client's and where its answer goes.
+    Request(Box<Request>, Box<Responder<Value>>),
+    /// The same conversation under one more id.
+    AlsoKnownAs(acp::SessionId),
+}
+
+/// What a session needs from its surroundings.
+pub(crate) struct Surroundings {
+    pub(crate) client: ConnectionTo<Client>,
+    pub(crate) registry: mpsc::Sender<ToRegistry>,
+    pub(crate) mailbox: mpsc::Receiver<ToSession>,
+    pub(crate) cancels: mpsc::Receiver<()>,
+    pub(crate) approvals: Option<ApprovalBridge>,
+    pub(crate) outflow: Outflow,
+}
+
+/// What a future of the actor's came to.
+enum Arrival {
+    Input(Input),
+    Engine(Token, Result<EngineHandle, EngineError>),
+    Nothing,
+}
+
+struct Actor {
+    machine: Machine,
+    acp_id: String,
+    ids: Vec<acp::SessionId>,
+    client: ConnectionTo<Client>,
+    registry: mpsc::Sender<ToRegistry>,
+    engine: Option<EngineHandle>,
+    events: mpsc::Sender<EngineEvent>,
+    arrivals: FuturesUnordered<BoxFuture<'static, Arrival>>,
+    requests: HashMap<ReqId, (Responder<Value>, AbortHandle)>,
+    asks: HashMap<Token, RequestCancellationHandle>,
+    approvals: Option<ApprovalBridge>,
+    external: HashMap<Token, AbortHandle>,
+    deadlines: BTreeSet<(Instant, Token)>,
+    timers: HashMap<Token, Instant>,
+    next_req: u64,
+    began: Instant,
+    ended: bool,
+}
+
+/// Runs a session until it ends or the bridge does.
+pub(crate) async fn run(seed: Seed, around: Surroundings) {
+    let Surroundings { client, registry, mut mailbox, mut cancels, approvals, outflow } = around;
+    let (events, mut event_rx) = mpsc::channel(EVENTS);
+    let mut actor = Actor {
+        acp_id: seed.acp_id.clone(),
+        ids: vec![acp::SessionId::new(Arc::<str>::from(seed.acp_id.as_str()))],
+        machine: Machine::new(seed),
+        client,
+        registry,
+        engine: None,
+        events,
+        arrivals: FuturesUnordered::new(),
+        requests: HashMap::new(),
+        asks: HashMap::new(),
+        approvals,
+        external: HashMap::new(),
+        deadlines: BTreeSet::new(),
+        timers: HashMap::new(),
+        next_req: 1,
+        began: Instant::now(),
+        ended: false,
+    };
+    let mut effects = Vec::new();
+    let mut streak = 0;
+    while !actor.ended {
+        if streak >= STREAK {
+            streak = 0;
+            actor.catch_up(&mut effects);
+        }
+        let next = actor.deadlines.first().map(|(at, _)| *at);
+        let input = tokio::select! {
+            biased;
+            Some(()) = cancels.recv() => Some(Input::Cancel),
+            // A client that lags holds the engine back; cancels, replies and requests go on.
+            () = outflow.ready(), if outflow.is_pressed() => None,
+            Some(event) = event_rx.recv(), if !outflow.is_pressed() => {
+                streak += 1;
+                Some(Input::Engine(event))
+            }
+            Some(arrival) = actor.arrivals.next() => actor.arrived(arrival),
+            () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
+                actor.due().map(Input::Timer)
+            }
+            message = mailbox.recv() => match message {
+                Some(message) => actor.accept(message),
+                None => Some(Input::Shutdown),
+            },
+        };
+        if let Some(input) = input {
+            actor.feed(input, &mut effects);
+        }
+    }
+}
+
+impl Actor {
+    fn now(&self) -> Now {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Now { ms: millis(self.began.elapsed()), unix_ms: millis(unix) }
+    }
+
+    fn feed(&mut self, input: Input, effects: &mut Vec<Effect>) {
+        let now = self.now();
+        self.machine.step(now, input, effects);
+        for effect in effects.drain(..) {
+            self.apply(effect);
+        }
+    }
+
+    /// In a flood of events: what else is due gets in between.
+    fn catch_up(&mut self, effects: &mut Vec<Effect>) {
+        while let Some(Some(arrival)) = self.arrivals.next().now_or_never() {
+            if let Some(input) = self.arrived(arrival) {
+                self.feed(input, effects);
+            }
+        }
+        while self.deadlines.first().is_some_and(|(at, _)| *at <= Instant::now()) {
+            if let Some(token) = self.due() {
+                self.feed(Input::Timer(token), effects);
+            }
+        }
+    }
+
+    fn due(&mut self) -> Option<Token> {
+        let (_, token) = self.deadlines.pop_first()?;
+        self.timers.remove(&token);
+        Some(token)
+    }
+
+    fn arrived(&mut self, arrival: Arrival) -> Option<Input> {
+        match arrival {
+            Arrival::Input(input) => {
+                match &input {
+                    Input::Answer(token, _) => drop(self.asks.remove(token)),
+                    Input::External(token, _) => drop(self.external.remove(token)),
+                    _ => {}
+                }
+                Some(input)
+            }
+            Arrival::Engine(token, outcome) => {
+                let outcome = outcome.map(|handle| {
+                    let generation = handle.generation();
+                    self.engine = Some(handle);
+                    EngineUp { generation }
+                });
+                Some(Input::EngineReady(token, outcome))
+            }
+            Arrival::Nothing => None,
+        }
+    }
+
+    fn accept(&mut self, message: ToSession) -> Option<Input> {
+        match message {
+            ToSession::Request(request, responder) => {
+                let req = ReqId(self.next_req);
+                self.next_req += 1;
+                let cancellation = responder.cancellation();
+                let (cancelled, abort) = abortable(async move { cancellation.cancelled().await });
+                self.arrivals.push(
+                    async move {
+                        match cancelled.await {
+                            Ok(()) => Arrival::Input(Input::CancelRequest(req)),
+                            Err(_answered) => Arrival::Nothing,
+                        }
+                    }
+                    .boxed(),
+                );
+                self.requests.insert(req, (*responder, abort));
+                Some(Input::Request(req, *request))
+            }
+            ToSession::AlsoKnownAs(id) => {
+                if !self.ids.contains(&id) {
+                    self.ids.push(id);
+                }
+                None
+            }
+        }
+    }
+
+    fn apply(&mut self, effect: Effect) {
+        match effect {
+            Effect::Update(update) => self.send_update(*update),
+            Effect::Call { token, method, params } => self.call(token, method, &params),
+            Effect::EnsureEngine { token } => self.ensure_engine(token),
+            Effect::KillEngine => {
+                if let Some(engine) = self.engine.clone() {
+                    tokio::spawn(async move { engine.shutdown().await });
+                }
+            }
+            Effect::Attach(session) => {
+                if let Some(engine) = &self.engine {
+                    engine.attach(session, self.events.clone());
+                }
+            }
+            Effect::Detach(session) => {
+                if let Some(engine) = &self.engine {
+                    engine.detach(session);
+                }
+            }
+            Effect::Answer { id, result } => {
+                if let Some(engine) = &self.engine {
+                    engine.respond(id, Ok(result));
+                }
+            }
+            Effect::Refuse { id, code, message } => {
+                if let Some(engine) = &self.engine {
+                    engine.respond(id, Err(RpcError::new(code, message)));
+                }
+            }
+            Effect::Respond { req, result } => self.respond(req, result),
+            Effect::AskPermission { token, request } => {
+                let sent = self.client.send_request(*request);
+                self.asks.insert(token, sent.cancellation_handle());
+                let answer = sent.block_task();
+                self.arrivals.push(
+                    async move {
+                        Arrival::Input(Input::Answer(
+                            token,
+                            answer.await.map(ClientAnswer::Permission),
+                        ))
+                    }
+                    .boxed(),
+                );
+            }
+            Effect::AskForm { token, request } => {
+                let sent = self.client.send_request(*request);
+                self.asks.insert(token, sent.cancellation_handle());
+                let answer = sent.block_task();
+                self.arrivals.push(
+                    async move {
+                        Arrival::Input(Input::Answer(token, answer.await.map(ClientAnswer::Form)))
+                    }
+                    .boxed(),
+                );
+            }
+            Effect::AskExternally { token, payload } => self.ask_externally(token, payload),
+            Effect::CancelAsk(token) => {
+                if let Some(abort) = self.external.remove(&token) {
+                    abort.abort();
+                }
+                if let Some(handle) = self.asks.remove(&token) {
+                    handle.cancel().ok();
+                }
+            }
+            Effect::Timer { token, after } => {
+                let at = Instant::now() + after;
+                self.timers.insert(token, at);
+                self.deadlines.insert((at, token));
+            }
+            Effect::CancelTimer(token) => {
+                if let Some(at) = self.timers.remove(&token) {
+                    self.deadlines.remove(&(at, token));
+                }
+            }
+            Effect::Record(record) => {
+                self.tell_registry(ToRegistry::Record { acp_id: self.acp_id.clone(), record });
+            }
+            Effect::Adopt { req, engine_sid, workspace } => self.adopt(req, engine_sid, workspace),
+            Effect::Ended => self.ended = true,
+        }
+    }
+
+    /// Asks by file. Dropping the question's future withdraws it.
+    fn ask_externally(&mut self, token: Token, payload: Value) {
+        let Some(approvals) = self.approvals.clone() else {
+            let leave = Input::External(token, None);
+            return self.arrivals.push(async move { Arrival::Input(leave) }.boxed());
+        };
+        let (asked, abort) = abortable(async move { approvals.ask(&payload).await });
+        self.external.insert(token, abort);
+        self.arrivals.push(
+            async move {
+                match asked.await {
+                    Ok(verdict) => {
+                        Arrival::Input(Input::External(token, Some(verdict == Verdict::Allow)))
+                    }
+                    Err(_withdrawn) => Arrival::Nothing,
+                }
+            }
+            .boxed(),
+        );
+    }
+
+    fn send_update(&self, update: acp::SessionUpdate) {
+        let Some((last, others)) = self.ids.split_last() else { return };
+        for id in others {
+            self.client
+                .send_notification(acp::SessionNotification::new(id.clone(), update.clone()))
+                .ok();
+        }
+        // A client that is gone ends the whole bridge; there is nobody left to tell.
+        self.client.send_notification(acp::SessionNotification::new(last.clone(), update)).ok();
+    }
+
+    fn call(&mut self, token: Token, method: &'static str, params: &Value) {
+        let Some(engine) = &self.engine else {
+            let lost = Input::Reply(token, Err(EngineError::Closed));
+            self.arrivals.push(async move { Arrival::Input(lost) }.boxed());
+            return;
+        };
+        let reply = engine.request(method, params);
+        self.arrivals.push(async move { Arrival::Input(Input::Reply(token, reply.await)) }.boxed());
+    }
+
+    fn ensure_engine(&mut self, token: Token) {
+        let (reply, outcome) = oneshot::channel();
+        self.tell_registry(ToRegistry::Engine { reply });
+        self.arrivals.push(
+            async move { Arrival::Engine(token, outcome.await.unwrap_or(Err(EngineError::Closed))) }.boxed(),
+        );
+    }
+
+    fn respond(&mut self, req: ReqId, result: Result<Value, agent_client_protocol::Error>) {
+        if let Some((responder, abort)) = self.requests.remove(&req) {
+            abort.abort();
+            // The connection may be gone; then nobody waits for the answer.
+            responder.respond_with_result(result).ok();
+        }
+    }
+
+    fn adopt(&mut self, req: ReqId, engine_sid: String, workspace: Option<Value>) {
+        if let Some((responder, abort)) = self.requests.remove(&req) {
+            abort.abort();
+            let parent = self.acp_id.clone();
+            self.tell_registry(ToRegistry::Adopt { responder, engine_sid, workspace, parent });
+        }
+    }
+
+    /// The registry's queue is deep and it never waits for a session, so this hardly ever fails;
+    /// when it does the message goes as soon as there is room.
+    fn tell_registry(&self, message: ToRegistry) {
+        if let Err(mpsc::error::TrySendError::Full(message)) = self.registry.try_send(message) {
+            let registry = self.registry.clone();
+            tokio::spawn(async move { registry.send(message).await.ok() });
+        }
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,260 @@
+//! The alias file: which engine session an ACP session id stands for, beyond this process.
+//!
+//! `<zcode home>/v2/acp-lazy-sessions.json`, an object of ACP id to record, in the form the other
+//! public bridge writes, so that ids survive a change of bridge. Several bridges share it: every
+//! write reads it again, merges, writes a temporary file and renames it. Failures are reported to
+//! the caller, who logs them; a session never fails because of this file. Called by the registry.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Records of sessions that were never used end after this long.
+const UNUSED_FOR: u64 = 30 * 24 * 60 * 60 * 1_000;
+/// Temporary files older than this are leftovers of a crash.
+const LEFTOVER: Duration = Duration::from_hours(1);
+
+/// What is known about one ACP id.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Alias {
+    /// The session's directory.
+    pub(crate) cwd: String,
+    /// The engine's session, once there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) zcode_sid: Option<String>,
+    /// Milliseconds since 1970.
+    pub(crate) created_at: u64,
+    /// What the user chose in this session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model_choice: Option<ModelChoice>,
+    /// Fields of other bridges and versions, kept as they are.
+    #[serde(flatten)]
+    pub(crate) other: Map<String, Value>,
+}
+
+/// A choice that is applied again after a resume.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ModelChoice {
+    /// The option value of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    /// The thought level; empty when it was reset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) thought: Option<String>,
+    /// Milliseconds since 1970; the newest choice wins.
+    pub(crate) at: u64,
+}
+
+/// The file and what this process last knew of it.
+#[derive(Debug)]
+pub(crate) struct AliasFile {
+    path: PathBuf,
+    known: BTreeMap<String, Alias>,
+}
+
+impl AliasFile {
+    /// The file below ZCode's directory; nothing is read yet.
+    pub(crate) fn new(zcode_home: &Path) -> Self {
+        Self { path: zcode_home.join("v2").join("acp-lazy-sessions.json"), known: BTreeMap::new() }
+    }
+
+    /// Looks an id up, reading the file again when this process does not know it.
+    pub(crate) fn find(&mut self, acp_id: &str, now_ms: u64) -> Option<Alias> {
+        if !self.known.contains_key(acp_id) {
+            self.known.extend(read(&self.path, now_ms));
+        }
+        self.known.get(acp_id).cloned()
+    }
+
+    /// The ACP ids that stand for an engine session, oldest first.
+    pub(crate) fn ids_of(&mut self, now_ms: u64) -> BTreeMap<String, String> {
+        for (id, alias) in read(&self.path, now_ms) {
+            self.known.entry(id).or_insert(alias);
+        }
+        let mut oldest: BTreeMap<String, (u64, String)> = BTreeMap::new();
+        for (id, alias) in &self.known {
+            let Some(sid) = &alias.zcode_sid else { continue };
+            let entry = (alias.created_at, id.clone());
+            match oldest.get(sid) {
+                Some(first) if *first <= entry => {}
+                _ => {
+                    oldest.insert(sid.clone(), entry);
+                }
+            }
+        }
+        oldest.into_iter().map(|(sid, (_, id))| (sid, id)).collect()
+    }
+
+    /// Adds or replaces a record and writes the merged file.
+    ///
+    /// # Errors
+    /// The system's, when the file cannot be written; the record is kept in memory all the same.
+    pub(crate) fn put(&mut self, acp_id: &str, alias: Alias, now_ms: u64) -> io::Result<()> {
+        self.known.insert(acp_id.to_owned(), alias.clone());
+        let mut all = read(&self.path, now_ms);
+        all.insert(acp_id.to_owned(), alias);
+        write(&self.path, &all)
+    }
+}
+
+/// Reads what can be read; a torn or foreign file counts as empty, a torn record is left out.
+fn read(path: &Path, now_ms: u64) -> BTreeMap<String, Alias> {
+    let Ok(text) = std::fs::read_to_string(path) else { return BTreeMap::new() };
+    let Ok(Value::Object(map)) = serde_json::from_str::<Value>(&text) else {
+        return BTreeMap::new();
+    };
+    map.into_iter()
+        .filter_map(|(id, value)| Some((id, serde_json::from_value::<Alias>(value).ok()?)))
+        .filter(|(_, alias)| alias.zcode_sid.is_some() || alias.created_at + UNUSED_FOR > now_ms)
+        .collect()
+}
+
+fn write(path: &Path, all: &BTreeMap<String, Alias>) -> io::Result<()> {
+    let dir = path.parent().ok_or_else(|| io::Error::other("no directory"))?;
+    std::fs::create_dir_all(dir)?;
+    sweep(dir);
+    let text = serde_json::to_string_pretty(all).map_err(io::Error::other)?;
+    let unique = uuid::Uuid::new_v4().simple().to_string();
+    let name = format!("acp-lazy-sessions.json.tmp-{}-{unique}", std::process::id());
+    let temporary = dir.join(name);
+    let written = create_private(&temporary).and_then(|mut file| file.write_all(text.as_bytes()));
+    let renamed = written.and_then(|()| std::fs::rename(&temporary, path));
+    if renamed.is_err() {
+        std::fs::remove_file(&temporary).ok();
+    }
+    renamed
+}
+
+#[cfg(unix)]
+fn create_private(path: &Path) -> io::Result<std::fs::File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+#[cfg(not(unix))]
+fn create_private(path: &Path) -> io::Result<std::fs::File> {
+    std::fs::OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+/// Removes temporary files that a crash left behind.
+fn sweep(dir: &Path) {
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    for entry in entries.flatten() {
+        if !entry.file_name().to_string_lossy().starts_with("acp-lazy-sessions.json.tmp-") {
+            continue;
+        }
+        let age = entry
+            .metadata()
+            .and_then(|m| m.modified())
+            .ok()
+            .and_then(|t| SystemTime::now().duration_since(t).ok());
+        if age.is_some_and(|age| age > LEFTOVER) {
+            std::fs::remove_file(entry.path()).ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn alias(cwd: &str, sid: Option<&str>, at: u64) -> Alias {
+        Alias {
+            cwd: cwd.into(),
+            zcode_sid: sid.map(Into::into),
+            created_at: at,
+            ..Alias::default()
+        }
+    }
+
+    fn home() -> tempfile::TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    #[test]
+    fn a_record_survives_another_process() {
+        let home = home();
+        AliasFile::new(home.path()).put("a", alias("/w", Some("sess_1"), 5), 10).unwrap();
+        let found = AliasFile::new(home.path()).find("a", 10).unwrap();
+        assert_eq!(found.zcode_sid.as_deref(), Some("sess_1"));
+        assert_eq!(found.cwd, "/w");
+    }
+
+    #[test]
+    fn two_bridges_do_not_lose_each_others_records() {
+        let home = home();
+        let (mut one, mut two) = (AliasFile::new(home.path()), AliasFile::new(home.path()));
+        one.put("a", alias("/w", None, 5), 10).unwrap();
+        two.put("b", alias("/w", None, 5), 10).unwrap();
+        one.put("c", alias("/w", None, 5), 10).unwrap();
+        let mut fresh = AliasFile::new(home.path());
+        assert!(["a", "b", "c"].iter().all(|id| fresh.find(id, 10).is_some()));
+    }
+
+    #[test]
+    fn unused_records_end_after_thirty_days_and_used_ones_never() {
+        let home = home();
+        let mut file = AliasFile::new(home.path());
+        file.put("unused", alias("/w", None, 5), 10).unwrap();
+        file.put("used", alias("/w", Some("s"), 5), 10).unwrap();
+        let mut later = AliasFile::new(home.path());
+        assert!(later.find("unused", 5 + UNUSED_FOR).is_none());
+        assert!(later.find("used", 5 + UNUSED_FOR).is_some());
+    }
+
+    #[test]
+    fn fields_of_other_bridges_are_kept() {
+        let home = home();
+        let path = home.path().join("v2/acp-lazy-sessions.json");
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let text = json!({"x": {"cwd": "/w", "createdAt": 1, "zcodeSid": "s", "sandbox": {"on": true},
+            "modelChoice": {"model": "p\\m", "at": 3}}, "torn": 7});
+        std::fs::write(&path, text.to_string()).unwrap();
+        let mut file = AliasFile::new(home.path());
+        file.put("y", alias("/w", None, 5), 10).unwrap();
+        let after: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        assert_eq!(after["x"]["sandbox"]["on"], true);
+        assert_eq!(after["x"]["modelChoice"]["model"], "p\\m");
+        assert!(after.get("y").is_some());
+    }
+
+    #[test]
+    fn a_torn_file_counts_as_empty_and_is_replaced() {
+        let home = home();
+        let path = home.path().join("v2/acp-lazy-sessions.json");
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "{\"a\": {").unwrap();
+        let mut file = AliasFile::new(home.path());
+        assert!(file.find("a", 1).is_none());
+        file.put("b", alias("/w", None, 5), 10).unwrap();
+        assert!(AliasFile::new(home.path()).find("b", 10).is_some());
+    }
+
+    #[test]
+    fn of_several_ids_the_oldest_stands_for_the_engine_session() {
+        let home = home();
+        let mut file = AliasFile::new(home.path());
+        file.put("new", alias("/w", Some("s"), 9), 10).unwrap();
+        file.put("old", alias("/w", Some("s"), 2), 10).unwrap();
+        assert_eq!(file.ids_of(10).get("s").map(String::as_str), Some("old"));
+    }
+
+    #[test]
+    fn nothing_is_left_behind_but_the_file() {
+        let home = home();
+        AliasFile::new(home.path()).put("a", alias("/w", None, 5), 10).unwrap();
+        let names: Vec<_> = std::fs::read_dir(home.path().join("v2"))
+            .unwrap()
+            .flatten()
+            .map(|e| e.file_name())
+            .collect();
+        assert_eq!(names, ["acp-lazy-sessions.json"]);
+    }
+}

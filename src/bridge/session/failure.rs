@@ -1,0 +1,69 @@
+//! PURE. An engine's failure as an ACP error: the engine's own words, its code and data kept.
+//! Called by the session machine and the registry.
+
+use agent_client_protocol::{Error as AcpError, ErrorCode};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::bridge::engine::{EngineError, RpcError};
+
+/// Reads a reply; one that is no JSON value is a failure of the engine's.
+pub(crate) fn parse(raw: &RawValue) -> Result<Value, EngineError> {
+    serde_json::from_str(raw.get()).map_err(|e| broken("reply", &e.to_string()))
+}
+
+/// A reply that makes no sense.
+pub(crate) fn broken(method: &'static str, what: &str) -> EngineError {
+    EngineError::Unreadable { method, reason: what.to_owned() }
+}
+
+/// True when the engine does not know the session at all (as opposed to: has not loaded it).
+pub(crate) fn is_gone(error: &EngineError) -> bool {
+    error.is_session_unknown()
+}
+
+/// The error a client sees.
+pub(crate) fn to_acp(error: &EngineError) -> AcpError {
+    match error {
+        EngineError::Rpc(RpcError { code, message, data }) => {
+            let mut detail = json!({"engineCode": code});
+            if let (Some(data), Value::Object(map)) = (data, &mut detail) {
+                map.insert("engineData".to_owned(), data.clone());
+            }
+            let kind = if needs_sign_in(message) {
+                ErrorCode::AUTH_REQUIRED
+            } else {
+                ErrorCode::INTERNAL_ERROR
+            };
+            AcpError::new(kind, message.clone()).data(detail)
+        }
+        other => {
+            let text = other.to_string();
+            let mut data = json!({"details": text, "kind": kind(other)});
+            if let (EngineError::NotFound { looked_for, hints }, Value::Object(map)) =
+                (other, &mut data)
+            {
+                map.insert("lookedFor".to_owned(), json!(looked_for));
+                map.insert("hints".to_owned(), json!(hints));
+            }
+            AcpError::new(ErrorCode::INTERNAL_ERROR, text).data(data)
+        }
+    }
+}
+
+/// For clients that tell failures apart (`run` by its exit code).
+fn kind(error: &EngineError) -> &'static str {
+    match error {
+        EngineError::NotFound { .. } => "engine_not_found",
+        EngineError::Spawn { .. } => "engine_not_started",
+        EngineError::Exited { .. } => "engine_exited",
+        _ => "engine",
+    }
+}
+
+fn needs_sign_in(message: &str) -> bool {
+    let text = message.to_ascii_lowercase();
+    ["not signed in", "sign in first", "login required", "not logged in", "please log in"]
+        .iter()
+        .any(|needle| text.contains(needle))
+}

@@ -1,0 +1,166 @@
+//! PURE. `session/list`: the engine's sessions as ACP lists them, filtered by directory and paged.
+
+use std::collections::BTreeMap;
+
+use agent_client_protocol::v1::schema as acp;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use serde_json::Value;
+
+use super::interim::title;
+
+/// Sessions on one page.
+const PAGE: usize = 50;
+
+/// One page of the list.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Page {
+    pub(crate) sessions: Vec<acp::SessionInfo>,
+    pub(crate) next: Option<String>,
+}
+
+/// Where a page begins: behind this session, in the order newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    updated_at: u64,
+    sid: String,
+}
+
+impl Cursor {
+    /// Reads a cursor that [`Page::next`] gave out.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
+        let plain = String::from_utf8(bytes).ok()?;
+        let (at, sid) = plain.strip_prefix("1:")?.split_once(':')?;
+        Some(Self { updated_at: at.parse().ok()?, sid: sid.to_owned() })
+    }
+
+    fn write(&self) -> String {
+        BASE64_URL_SAFE_NO_PAD.encode(format!("1:{}:{}", self.updated_at, self.sid))
+    }
+
+    fn is_before(&self, at: u64, sid: &str) -> bool {
+        at < self.updated_at || (at == self.updated_at && sid > self.sid.as_str())
+    }
+}
+
+/// Makes a page from the engine's `sessions`. `ids` maps engine ids to the ids clients know.
+pub(crate) fn page(
+    sessions: &[Value],
+    ids: &BTreeMap<String, String>,
+    keep: impl Fn(&str) -> bool,
+    cursor: Option<&Cursor>,
+) -> Page {
+    let mut found: Vec<(u64, &str, acp::SessionInfo)> =
+        sessions.iter().filter_map(|s| entry(s, ids, &keep)).collect();
+    found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    let mut rest = found
+        .into_iter()
+        .filter(|(at, sid, _)| cursor.is_none_or(|c| c.is_before(*at, sid)))
+        .peekable();
+    let mut sessions = Vec::new();
+    let mut last = None;
+    while sessions.len() < PAGE {
+        let Some((updated_at, sid, info)) = rest.next() else { break };
+        last = Some(Cursor { updated_at, sid: sid.to_owned() });
+        sessions.push(info);
+    }
+    let next = rest.peek().and(last).map(|cursor| cursor.write());
+    Page { sessions, next }
+}
+
+fn entry<'a>(
+    session: &'a Value,
+    ids: &BTreeMap<String, String>,
+    keep: &impl Fn(&str) -> bool,
+) -> Option<(u64, &'a str, acp::SessionInfo)> {
+    let text = |key: &str| session.get(key).and_then(Value::as_str);
+    // Children of subagents and the like are not conversations of the user's.
+    if !matches!(text("sessionKind"), None | Some("interactive" | "fork")) {
+        return None;
+    }
+    let sid = text("sessionId")?;
+    let cwd = session.get("workspace")?.get("workspacePath")?.as_str()?;
+    if !keep(cwd) {
+        return None;
+    }
+    let updated_at = session
+        .get("updatedAt")
+        .or_else(|| session.get("createdAt"))
+        .and_then(Value::as_u64)
+        .unwrap_or(0);
+    let id = ids.get(sid).map_or(sid, String::as_str).to_owned();
+    let name = text("title").filter(|t| !t.trim().is_empty()).map(str::to_owned);
+    let info = acp::SessionInfo::new(id, cwd).title(name).updated_at(title::iso_time(updated_at));
+    Some((updated_at, sid, info))
+}
+
+/// Whether two spellings name one directory: a trailing slash and, where the caller could resolve
+/// them, links do not matter; case matters only where the file system says so.
+pub(crate) fn same_directory(a: &str, b: &str, fold_case: bool) -> bool {
+    let clean = |path: &str| {
+        let trimmed = if path.len() > 1 { path.trim_end_matches(['/', '\\']) } else { path };
+        if fold_case { trimmed.to_lowercase() } else { trimmed.to_owned() }
+    };
+    clean(a) == clean(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn session(n: u64) -> Value {
+        json!({"sessionId": format!("s{n:03}"), "sessionKind": "interactive", "title": format!("t{n}"),
+            "workspace": {"workspacePath": "/w"}, "updatedAt": n})
+    }
+
+    #[test]
+    fn pages_cover_every_session_once_newest_first() {
+        let all: Vec<Value> = (0..120).map(session).collect();
+        let (mut seen, mut cursor, mut pages) = (Vec::new(), None, 0);
+        loop {
+            let page = page(&all, &BTreeMap::new(), |_| true, cursor.as_ref());
+            seen.extend(page.sessions.iter().map(|s| s.session_id.0.to_string()));
+            pages += 1;
+            match page.next {
+                Some(next) => cursor = Some(Cursor::parse(&next).unwrap()),
+                None => break,
+            }
+        }
+        let want: Vec<String> = (0..120).rev().map(|n| format!("s{n:03}")).collect();
+        assert_eq!((seen, pages), (want, 3));
+    }
+
+    #[test]
+    fn children_are_left_out_and_forks_are_listed() {
+        let mut child = session(1);
+        child["sessionKind"] = json!("subagent");
+        let mut fork = session(2);
+        fork["sessionKind"] = json!("fork");
+        let page = page(&[child, fork], &BTreeMap::new(), |_| true, None);
+        assert_eq!(page.sessions.len(), 1);
+    }
+
+    #[test]
+    fn sessions_come_under_the_id_that_clients_know() {
+        let ids = BTreeMap::from([("s001".to_owned(), "acp-id".to_owned())]);
+        let page = page(&[session(1)], &ids, |_| true, None);
+        assert_eq!(page.sessions[0].session_id.0.as_ref(), "acp-id");
+    }
+
+    #[test]
+    fn a_cursor_of_somebody_else_is_refused() {
+        for bad in ["", "x", "MTox", "OTk6MTpz"] {
+            assert_eq!(Cursor::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn directories_are_compared_without_their_last_slash() {
+        assert!(same_directory("/a/b/", "/a/b", false));
+        assert!(same_directory("/", "/", false));
+        assert!(same_directory("/A", "/a", true));
+        assert!(!same_directory("/A", "/a", false));
+    }
+}

@@ -1,0 +1,174 @@
+//! PURE. What goes on when a reply or a deadline comes: one table from [`Cont`] to the method that
+//! continues. A continuation that names a turn checks that the turn is still the same.
+
+use serde_json::value::RawValue;
+
+use super::settings::Change;
+use super::{Machine, ReqId};
+use crate::bridge::engine::EngineError;
+
+/// Why a call was made or a timer set.
+#[derive(Debug)]
+pub(crate) enum Cont {
+    /// Nobody needs the reply.
+    Ignore,
+    Engine,
+    Create,
+    Lookup,
+    Resume {
+        retried: bool,
+    },
+    Subscribe,
+    Presentation,
+    Close {
+        req: ReqId,
+    },
+
+    Send {
+        n: u64,
+    },
+    BusyRetry {
+        n: u64,
+    },
+    Backoff {
+        n: u64,
+    },
+    FinishBy {
+        n: u64,
+    },
+    UsageBase,
+    UsageEnd {
+        n: u64,
+    },
+
+    StopV4,
+    StopSlow,
+    StopAnswer {
+        n: u64,
+    },
+    StopHard {
+        n: u64,
+    },
+    HardClosed {
+        n: u64,
+    },
+
+    Gap,
+    GapDeadline,
+    Silence {
+        n: u64,
+    },
+    ProbeEvents {
+        n: u64,
+    },
+    ProbeRead {
+        n: u64,
+        seen: u64,
+        second: bool,
+    },
+    SecondLook {
+        n: u64,
+        seen: u64,
+    },
+    LastReply {
+        n: u64,
+        attempt: u8,
+    },
+    LastReplyAgain {
+        n: u64,
+        attempt: u8,
+    },
+
+    Diffs,
+    Todos,
+    TodosAgain,
+    Ring,
+    Settings,
+
+    Ask {
+        request: String,
+    },
+    AskTimeout {
+        request: String,
+    },
+
+    Setting(Change),
+    ClampThought,
+
+    History(Box<super::history::Loading>),
+    HistoryAgain(Box<super::history::Loading>),
+    Fork {
+        req: ReqId,
+    },
+    Compact {
+        req: Option<ReqId>,
+        feedback: bool,
+    },
+    CompactDeadline,
+    Goal {
+        req: ReqId,
+        feedback: bool,
+    },
+    CancelTask {
+        req: ReqId,
+        task: String,
+    },
+    McpList {
+        req: ReqId,
+    },
+}
+
+impl Machine {
+    pub(crate) fn resume_reply(&mut self, cont: Cont, reply: Result<Box<RawValue>, EngineError>) {
+        match cont {
+            Cont::Create => self.on_created(reply),
+            Cont::Lookup => self.on_lookup(reply),
+            Cont::Resume { retried } => self.on_resumed(retried, reply),
+            Cont::Subscribe => self.on_subscribed(reply),
+            Cont::Presentation => self.on_presentation(reply),
+            Cont::Close { req } => self.on_closed(req, reply),
+            Cont::Send { n } => self.on_sent(n, reply),
+            Cont::UsageBase => self.on_usage_baseline(reply),
+            Cont::UsageEnd { n } => self.on_usage_end(n, reply),
+            Cont::StopV4 => self.on_v4_stop(reply),
+            Cont::HardClosed { n } => self.on_hard_closed(n),
+            Cont::Gap => self.on_gap_reply(reply),
+            Cont::ProbeEvents { n } => self.on_probe_events(n, reply),
+            Cont::ProbeRead { n, seen, second } => self.on_probe_read(n, seen, second, reply),
+            Cont::LastReply { n, attempt } => self.on_last_reply(n, attempt, reply),
+            Cont::Diffs => self.on_diffs(reply),
+            Cont::Todos => self.on_todos(reply),
+            Cont::Ring => self.on_ring(reply),
+            Cont::Settings => self.on_settings_read(reply),
+            Cont::Setting(change) => self.on_setting_applied(change, reply),
+            Cont::ClampThought => self.on_repaired(reply),
+            Cont::History(loading) => self.on_history(*loading, reply),
+            Cont::Fork { req } => self.on_forked(req, reply),
+            Cont::Compact { req, feedback } => self.on_compact_reply(req, feedback, reply),
+            Cont::Goal { req, feedback } => self.on_goal_reply(req, feedback, reply),
+            Cont::CancelTask { req, task } => self.on_task_cancelled(req, &task, reply),
+            Cont::McpList { req } => self.on_mcp_list(req, reply),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn resume_timer(&mut self, cont: Cont) {
+        match cont {
+            Cont::BusyRetry { n } => self.retry_busy(n),
+            Cont::Backoff { n } => self.retry_now(n),
+            Cont::FinishBy { n } => self.turn_is_over(n),
+            Cont::StopSlow => self.stop_is_slow(),
+            Cont::StopAnswer { n } => self.answer_by_deadline(n),
+            Cont::StopHard { n } => self.stop_the_hard_way(n),
+            Cont::GapDeadline => self.gap_is_late(),
+            Cont::Silence { n } => self.silence_deadline(n),
+            Cont::SecondLook { n, seen } => self.second_look(n, seen),
+            Cont::LastReplyAgain { n, attempt } => self.last_reply_again(n, attempt),
+            Cont::TodosAgain => self.read_todos(true),
+            Cont::AskTimeout { request } => self.ask_timed_out(&request),
+            Cont::HistoryAgain(loading) => self.read_history(*loading),
+            Cont::CompactDeadline => self.compact_is_late(),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! PURE. Reads behind the stream: the history for `session/load`, the diff of an edit (its result
+//! does not carry it) and the to-do list (written some time after the tool's result).
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::link::OpenKind;
+use super::{Cont, Machine, ReqId, Token, Want};
+use crate::bridge::engine::EngineError;
+use crate::bridge::session::failure;
+use crate::bridge::session::interim::replay;
+
+/// The engine writes to-dos a little after the result.
+const TODOS_AGAIN: Duration = Duration::from_millis(600);
+/// Two reads that do not grow, this far apart, mean that the history is whole.
+const SETTLE_GAP: Duration = Duration::from_millis(300);
+/// However much is still coming, it is shown after this long.
+const SETTLE_WITHIN: u64 = 30_000;
+
+/// Reads that are under way for the live stream. At most one of each kind.
+#[derive(Debug, Default)]
+pub(crate) struct FollowUps {
+    diffs: BTreeSet<String>,
+    diffs_wanted: BTreeSet<String>,
+    todos: Option<Token>,
+    todos_dirty: bool,
+    todos_again: Option<Token>,
+}
+
+/// A history that is being read.
+#[derive(Debug)]
+pub(crate) struct Loading {
+    pub(crate) req: ReqId,
+    pub(crate) limit: Option<usize>,
+    since: u64,
+    /// Messages in the read before.
+    seen: Option<usize>,
+    retried: bool,
+}
+
+impl Machine {
+    pub(crate) fn on_want(&mut self, want: Want) {
+        match want {
+            Want::EditDiff { tool_call_id } => {
+                self.follow.diffs_wanted.insert(tool_call_id);
+                self.read_diffs();
+            }
+            Want::Todos => {
+                if self.follow.todos.is_some() {
+                    self.follow.todos_dirty = true;
+                } else {
+                    self.read_todos(false);
+                }
+            }
+            Want::Mode => self.read_settings(),
+        }
+    }
+
+    fn read_diffs(&mut self) {
+        if !self.follow.diffs.is_empty() || self.follow.diffs_wanted.is_empty() {
+            return;
+        }
+        let Some(sid) = self.engine_sid() else { return };
+        let mut params = json!({"sessionId": sid, "limit": 60});
+        if let (Some(anchor), Value::Object(map)) =
+            (self.turn.as_ref().and_then(|t| t.anchor.as_ref()), &mut params)
+        {
+            map.insert("afterMessageId".to_owned(), json!(anchor));
+        }
+        self.follow.diffs = std::mem::take(&mut self.follow.diffs_wanted);
+        self.call("session/messages", params, Cont::Diffs);
+    }
+
+    pub(crate) fn on_diffs(&mut self, reply: Result<Box<RawValue>, EngineError>) {
+        let wanted = std::mem::take(&mut self.follow.diffs);
+        if let Ok(answer) = reply.and_then(|raw| failure::parse(&raw)) {
+            let messages = answer.get("messages").and_then(Value::as_array);
+            let parts =
+                messages.into_iter().flatten().filter_map(|m| m.get("parts")?.as_array()).flatten();
+            for part in parts {
+                let id = part.get("callId").or_else(|| part.get("callID")).and_then(Value::as_str);
+                let display = part.get("state").and_then(|s| s.get("metadata")?.get("display"));
+                if let (Some(id), Some(display)) = (id.filter(|id| wanted.contains(*id)), display) {
+                    self.translate(|t, out| t.on_edit_display(id, display, out));
+                }
+            }
+        }
+        self.read_diffs();
+    }
+
+    pub(crate) fn read_todos(&mut self, again: bool) {
+        if again {
+            self.follow.todos_again = None;
+        }
+        if self.follow.todos.is_some() {
+            return;
+        }
+        let Some(sid) = self.engine_sid() else { return };
+        let params = json!({"sessionId": sid, "messageLimit": 1});
+        let token = self.call("session/read", params, Cont::Todos);
+        self.follow.todos = Some(token);
+        self.follow.todos_dirty = false;
+        if !again && self.follow.todos_again.is_none() {
+            let timer = self.timer(TODOS_AGAIN, Cont::TodosAgain);
+            self.follow.todos_again = Some(timer);
+        }
+    }
+
+    pub(crate) fn on_todos(&mut self, reply: Result<Box<RawValue>, EngineError>) {
+        self.follow.todos = None;
+        if let Ok(snapshot) = reply.and_then(|raw| failure::parse(&raw)) {
+            self.take_ring(&snapshot);
+            self.show_todos(&snapshot, false);
+        }
+        if std::mem::take(&mut self.follow.todos_dirty) {
+            self.read_todos(false);
+        }
+    }
+
+    fn show_todos(&mut self, snapshot: &Value, always: bool) {
+        let _ = (snapshot, always);
+    }
+
+    /// Begins `session/load`: the history has to settle first, as a freshly resumed session hands
+    /// out a growing prefix.
+    pub(crate) fn load_history(&mut self, req: ReqId, limit: Option<usize>) {
+        if limit == Some(0) {
+            return self.answer_open(req, OpenKind::Load { limit });
+        }
+        let loading = Loading { req, limit, since: self.now.ms, seen: None, retried: false };
+        self.read_history(loading);
+    }
+
+    pub(crate) fn read_history(&mut self, loading: Loading) {
+        let Some(sid) = self.engine_sid() else { return };
+        let mut params = json!({"sessionId": sid});
+        if let (Some(limit), Value::Object(map)) = (loading.limit, &mut params) {
+            map.insert("limit".to_owned(), json!(limit));
+        }
+        self.call("session/messages", params, Cont::History(Box::new(loading)));
+    }
+
+    pub(crate) fn on_history(
+        &mut self,
+        mut loading: Loading,
+        reply: Result<Box<RawValue>, EngineError>,
+    ) {
+        let raw = match reply {
+            Ok(raw) => raw,
+            // A failed read is not an empty history.
+            Err(_) if !loading.retried => {
+                loading.retried = true;
+                return self.read_history(loading);
+            }
+            Err(error) => return self.respond(loading.req, Err(failure::to_acp(&error))),
+        };
+        let count = replay::count(&raw);
+        let late = self.now.ms.saturating_sub(loading.since) >= SETTLE_WITHIN;
+        let settled = loading.seen.is_some_and(|seen| count <= seen && (count > 0 || seen == 0));
+        if !settled && !late {
+            loading.seen = Some(loading.seen.map_or(count, |seen| seen.max(count)));
+            self.timer(SETTLE_GAP, Cont::HistoryAgain(Box::new(loading)));
+            return;
+        }
+        let req = loading.req;
+        let limit = loading.limit;
+        let updates =
+            replay::messages(&raw, limit, &self.seed.traits, &self.seed.cwd.to_string_lossy());
+        match updates {
+            Ok(updates) => {
+                for update in updates {
+                    self.update(update);
+                }
+                self.finish_load(req, limit);
+            }
+            Err(error) => self.respond(
+                req,
+                Err(agent_client_protocol::Error::new(
+                    agent_client_protocol::ErrorCode::INTERNAL_ERROR,
+                    error,
+                )),
+            ),
+        }
+    }
+
+    fn finish_load(&mut self, req: ReqId, limit: Option<usize>) {
+        self.usage.forget_ring();
+        self.show_ring();
+        self.read_todos(false);
+        self.answer_open(req, OpenKind::Load { limit });
+    }
+}

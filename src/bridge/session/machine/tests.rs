@@ -1,0 +1,1 @@
+//! Tables over the machine: given inputs, expected effects.

@@ -1,0 +1,526 @@
+//! PURE. One prompt's life: queued, opened, sent (again while the engine is busy), streamed, ended.
+//!
+//! A prompt ends on the terminal event of *its* turn, known by turn id and by the `inputId` it was
+//! sent with; turns that the engine runs for itself (notifications, goals, compaction) are shown
+//! and never end it. Exactly one answer leaves for every prompt, whatever happens.
+
+use std::time::Duration;
+
+use agent_client_protocol::Error as AcpError;
+use agent_client_protocol::v1::schema as acp;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::link::{LinkState, Waiter};
+use super::stop::Stop;
+use super::{Cont, Machine, ReqId, Token, invalid_params};
+use crate::bridge::engine::EngineError;
+use crate::bridge::engine::event::{TurnCompleted, TurnFailed, TurnStarted};
+use crate::bridge::session::failure;
+use crate::bridge::session::interim::{notice, stop_reason, turn_error};
+use crate::bridge::translate::CardEnd;
+use crate::bridge::translate::prompt::{self, SendInput};
+
+/// How long a busy engine is asked again; longer while we see that a turn of its own runs.
+const BUSY_BUDGET: u64 = 30_000;
+const BUSY_BUDGET_FOREIGN: u64 = 180_000;
+/// Waits between two attempts at a busy engine.
+const BUSY_STEPS: [u64; 4] = [150, 300, 500, 1_000];
+/// Waits before a failed turn is tried again (six attempts in all).
+const RETRY_STEPS: [u64; 5] = [1_000, 2_000, 4_000, 4_000, 4_000];
+/// How often one prompt survives the death of its engine.
+const MAX_RECOVERIES: u8 = 2;
+/// How long an ended prompt waits for its usage reading.
+const FINISH_WITHIN: Duration = Duration::from_secs(3);
+
+/// A prompt that waits for the one before it.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    pub(crate) req: ReqId,
+    pub(crate) input: SendInput,
+}
+
+/// Where a prompt stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The session is being loaded.
+    Opening,
+    /// `session/send` is under way.
+    Sending,
+    /// The engine is busy; it is asked again at a deadline, or when a foreign turn ends.
+    Busy,
+    /// Accepted: the engine works.
+    Running,
+    /// Failed for a passing reason; tried again at a deadline.
+    Backoff,
+    /// Ended; its last readings are awaited.
+    Finishing,
+}
+
+/// The prompt that is being worked on.
+#[derive(Debug)]
+#[expect(clippy::struct_field_names, reason = "`turn_id` is the engine's word")]
+pub(crate) struct Turn {
+    /// Serial number: an input that names another turn is stale.
+    pub(crate) n: u64,
+    /// The request to answer; `None` once answered.
+    pub(crate) req: Option<ReqId>,
+    pub(crate) input: SendInput,
+    pub(crate) stage: Stage,
+    pub(crate) input_id: String,
+    /// The engine's id of the turn, once it started.
+    pub(crate) turn_id: Option<String>,
+    pub(crate) execution_id: Option<String>,
+    /// The user message: history after it belongs to this turn.
+    pub(crate) anchor: Option<String>,
+    /// When the last event of the session came (ms).
+    pub(crate) last_event: u64,
+    pub(crate) stop: Option<Stop>,
+    pub(crate) silence: Option<Token>,
+    pub(crate) deadline: Option<Token>,
+    pub(crate) probes: u32,
+    pub(crate) deaf_probes: u8,
+    /// The queue entry, when the engine took the prompt as a guide for another turn.
+    pub(crate) steered: Option<String>,
+    attempt: usize,
+    recoveries: u8,
+    resumed: bool,
+    busy_since: Option<u64>,
+    busy_tries: usize,
+    outcome: Option<Outcome>,
+    reported_usage: Option<Value>,
+}
+
+/// What the prompt will be answered with.
+#[derive(Debug)]
+struct Outcome {
+    result: Result<acp::StopReason, AcpError>,
+}
+
+impl Turn {
+    /// True once the user asked for an end.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    /// True while the engine may send things that belong to it.
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(self.stage, Stage::Sending | Stage::Running)
+    }
+}
+
+impl Machine {
+    pub(crate) fn on_prompt(&mut self, req: ReqId, blocks: &[acp::ContentBlock]) {
+        let input = match prompt::from_acp(blocks) {
+            Ok(input) => input,
+            Err(error) => return self.respond(req, Err(invalid_params(error.to_string()))),
+        };
+        self.queue.push_back(Queued { req, input });
+        self.next_prompt();
+    }
+
+    /// Starts the next waiting prompt if none is being worked on.
+    pub(crate) fn next_prompt(&mut self) {
+        while self.turn.is_none() && !self.compact.holds_prompts() {
+            let Some(Queued { req, input }) = self.queue.pop_front() else { return };
+            if self.run_command(req, &input) {
+                continue;
+            }
+            self.start_turn(Some(req), input);
+        }
+    }
+
+    pub(crate) fn start_turn(&mut self, req: Option<ReqId>, input: SendInput) {
+        let n = self.next;
+        self.next += 1;
+        self.title_from_prompt(&input.words);
+        self.turn = Some(Turn {
+            n,
+            req,
+            input,
+            stage: Stage::Opening,
+            input_id: format!("in-{}-{n}", self.seed.nonce),
+            turn_id: None,
+            execution_id: None,
+            anchor: None,
+            last_event: self.now.ms,
+            stop: None,
+            silence: None,
+            deadline: None,
+            probes: 0,
+            deaf_probes: 0,
+            steered: None,
+            attempt: 0,
+            recoveries: 0,
+            resumed: false,
+            busy_since: None,
+            busy_tries: 0,
+            outcome: None,
+            reported_usage: None,
+        });
+        self.with_link(Waiter::Turn(n));
+    }
+
+    fn turn_is(&self, n: u64, stage: Stage) -> bool {
+        self.turn.as_ref().is_some_and(|t| t.n == n && t.stage == stage)
+    }
+
+    /// The session is loaded: send.
+    pub(crate) fn turn_linked(&mut self, n: u64) {
+        if self.turn_is(n, Stage::Opening) {
+            self.send();
+        }
+    }
+
+    pub(crate) fn turn_failed_to_open(&mut self, n: u64, error: AcpError) {
+        if self.turn_is(n, Stage::Opening) {
+            self.end_now(Err(error));
+        }
+    }
+
+    fn send(&mut self) {
+        let Some(sid) = self.engine_sid().map(str::to_owned) else { return };
+        self.read_usage_baseline(&sid);
+        let now = self.now.ms;
+        let Some(turn) = self.turn.as_mut() else { return };
+        turn.stage = Stage::Sending;
+        turn.turn_id = None;
+        turn.execution_id = None;
+        turn.last_event = now;
+        let n = turn.n;
+        let mut params =
+            json!({"sessionId": sid, "content": turn.input.content, "inputId": turn.input_id});
+        if !turn.input.attachments.is_empty()
+            && let Value::Object(map) = &mut params
+        {
+            map.insert("attachments".to_owned(), Value::Array(turn.input.attachments.clone()));
+        }
+        self.call("session/send", params, Cont::Send { n });
+    }
+
+    pub(crate) fn on_sent(&mut self, n: u64, reply: Result<Box<RawValue>, EngineError>) {
+        if !self.turn_is(n, Stage::Sending) {
+            return;
+        }
+        match reply.and_then(|raw| failure::parse(&raw)) {
+            Ok(answer) if answer.get("accepted").and_then(Value::as_bool) == Some(false) => {
+                let error = failure::broken("session/send", "the prompt was not accepted");
+                self.end_now(Err(failure::to_acp(&error)));
+            }
+            Ok(_) => self.turn_accepted(),
+            Err(error) if error.is_busy() => self.wait_while_busy(),
+            Err(error) if error.is_not_active() => self.resume_and_send(&error),
+            Err(EngineError::Exited(_) | EngineError::Closed) => self.engine_lost(None),
+            Err(error) => self.end_now(Err(failure::to_acp(&error))),
+        }
+    }
+
+    fn turn_accepted(&mut self) {
+        let Some(turn) = self.turn.as_mut() else { return };
+        turn.stage = Stage::Running;
+        turn.busy_since = None;
+        turn.busy_tries = 0;
+        let cancelled = turn.is_cancelled();
+        self.watch_silence();
+        if cancelled {
+            self.fire_stop();
+        }
+    }
+
+    /// Not loaded any more: resume and send once more, then give the engine's own reason.
+    fn resume_and_send(&mut self, error: &EngineError) {
+        self.link_lost();
+        let Some(turn) = self.turn.as_mut() else { return };
+        if turn.is_cancelled() {
+            return self.end_now(Ok(acp::StopReason::Cancelled));
+        }
+        if turn.resumed {
+            return self.end_now(Err(failure::to_acp(error)));
+        }
+        turn.resumed = true;
+        turn.stage = Stage::Opening;
+        let n = turn.n;
+        self.with_link(Waiter::Turn(n));
+    }
+
+    fn wait_while_busy(&mut self) {
+        let (now, foreign) = (self.now.ms, self.stream.foreign_runs());
+        let Some(turn) = self.turn.as_mut() else { return };
+        if turn.is_cancelled() {
+            return self.end_now(Ok(acp::StopReason::Cancelled));
+        }
+        let since = *turn.busy_since.get_or_insert(now);
+        let budget = if foreign { BUSY_BUDGET_FOREIGN } else { BUSY_BUDGET };
+        if now.saturating_sub(since) >= budget {
+            let text = "the engine is still busy with another turn of this session; try again when it is done";
+            return self.end_now(Err(AcpError::new(
+                agent_client_protocol::ErrorCode::INTERNAL_ERROR,
+                text,
+            )
+            .data(json!({"type": "busy", "waitedMs": now.saturating_sub(since)}))));
+        }
+        turn.stage = Stage::Busy;
+        let step = BUSY_STEPS.get(turn.busy_tries).or(BUSY_STEPS.last()).copied().unwrap_or(500);
+        turn.busy_tries += 1;
+        let n = turn.n;
+        let token = self.timer(Duration::from_millis(step), Cont::BusyRetry { n });
+        if let Some(turn) = self.turn.as_mut() {
+            turn.deadline = Some(token);
+        }
+    }
+
+    pub(crate) fn retry_busy(&mut self, n: u64) {
+        if self.turn_is(n, Stage::Busy) {
+            self.send_again();
+        }
+    }
+
+    /// A turn of the engine's own ended: the lock is free now.
+    pub(crate) fn foreign_turn_ended(&mut self) {
+        self.usage.baseline_is_stale();
+        let (busy, steered) = self.turn.as_ref().map_or((false, false), |t| {
+            (
+                t.stage == Stage::Busy,
+                t.steered.is_some() && t.turn_id.is_none() && !t.is_cancelled(),
+            )
+        });
+        if steered && let Some(turn) = self.turn.as_mut() {
+            // The guide was dropped with its turn: the prompt is still ours to deliver.
+            turn.steered = None;
+        }
+        if busy || steered {
+            self.send_again();
+        }
+    }
+
+    fn send_again(&mut self) {
+        let mut deadline = self.turn.as_mut().and_then(|t| t.deadline.take());
+        self.cancel_timer(&mut deadline);
+        if self.link.state == LinkState::Up {
+            self.send();
+        } else if let Some(turn) = self.turn.as_mut() {
+            turn.stage = Stage::Opening;
+            let n = turn.n;
+            self.with_link(Waiter::Turn(n));
+        }
+    }
+
+    /// True when a turn that starts now is the prompt we sent.
+    pub(crate) fn is_ours_starting(&self, started: &TurnStarted) -> bool {
+        let Some(turn) = self.turn.as_ref().filter(|t| t.is_live() && t.turn_id.is_none()) else {
+            return false;
+        };
+        match (&started.input_source, &started.input_id) {
+            (_, Some(id)) => *id == turn.input_id,
+            (None, None) => true,
+            (Some(_), None) => false,
+        }
+    }
+
+    pub(crate) fn our_turn_started(&mut self, turn_id: Option<&str>, started: &TurnStarted) {
+        let Some(turn) = self.turn.as_mut() else { return };
+        turn.turn_id = turn_id.map(str::to_owned);
+        turn.execution_id.clone_from(&started.foreground_execution_id);
+        turn.anchor.clone_from(&started.message_id);
+        if turn.stage == Stage::Sending {
+            self.turn_accepted();
+        } else if turn.is_cancelled() {
+            // A stop that came before the real start is lost on the engine: say it again.
+            self.fire_stop();
+        }
+    }
+
+    /// True when a terminal event ends our prompt.
+    pub(crate) fn ends_ours(&self, turn_id: Option<&str>, input_id: Option<&str>) -> bool {
+        let Some(turn) = self.turn.as_ref().filter(|t| t.is_live()) else { return false };
+        if let (Some(ours), Some(theirs)) = (turn.turn_id.as_deref(), turn_id) {
+            return ours == theirs;
+        }
+        if let Some(id) = input_id {
+            return id == turn.input_id;
+        }
+        // An engine that names no turns: its own turns are told apart by their start.
+        turn.stage == Stage::Running && !self.stream.foreign_runs()
+    }
+
+    pub(crate) fn our_turn_completed(&mut self, done: &TurnCompleted) {
+        let reason = stop_reason::from_result(done.result_type.as_deref());
+        let Some(turn) = self.turn.as_mut() else { return };
+        turn.reported_usage.clone_from(&done.usage);
+        let reason = if turn.is_cancelled() { acp::StopReason::Cancelled } else { reason };
+        if reason == acp::StopReason::EndTurn
+            && done.response.is_none()
+            && !self.translator.turn_has_text()
+        {
+            return self.fetch_last_reply();
+        }
+        self.finish(Ok(reason));
+    }
+
+    pub(crate) fn our_turn_failed(&mut self, failed: &TurnFailed) {
+        let Some(turn) = self.turn.as_ref() else { return };
+        if turn.is_cancelled() || failed.result_type.as_deref() == Some("cancelled") {
+            return self.finish(Ok(acp::StopReason::Cancelled));
+        }
+        let attempt = turn.attempt;
+        let problem = turn_error::turn_failed(failed);
+        match RETRY_STEPS.get(attempt) {
+            Some(step) if problem.transient => {
+                let wait = problem.retry_after_ms.unwrap_or(*step).clamp(*step, 30_000);
+                self.retry_later(wait, &problem);
+            }
+            _ => self.finish(Err(problem.into_acp())),
+        }
+    }
+
+    fn retry_later(&mut self, wait: u64, problem: &turn_error::TurnProblem) {
+        self.close_cards(CardEnd::Failed);
+        let Some(turn) = self.turn.as_mut() else { return };
+        turn.attempt += 1;
+        turn.stage = Stage::Backoff;
+        turn.turn_id = None;
+        let (n, attempt) = (turn.n, turn.attempt);
+        turn.input_id = format!("in-{}-{n}-{attempt}", self.seed.nonce);
+        let mut silence = turn.silence.take();
+        self.cancel_timer(&mut silence);
+        let update = problem.retry_notice(attempt, RETRY_STEPS.len(), &self.seed.traits);
+        self.update(update);
+        let token = self.timer(Duration::from_millis(wait), Cont::Backoff { n });
+        if let Some(turn) = self.turn.as_mut() {
+            turn.deadline = Some(token);
+        }
+    }
+
+    pub(crate) fn retry_now(&mut self, n: u64) {
+        if self.turn_is(n, Stage::Backoff) {
+            self.send_again();
+        }
+    }
+
+    /// The engine died under this prompt. True when the prompt will be sent again.
+    pub(crate) fn recover_turn(&mut self) -> bool {
+        let Some(turn) = self.turn.as_mut() else { return false };
+        if turn.is_cancelled()
+            || turn.recoveries >= MAX_RECOVERIES
+            || turn.stage == Stage::Finishing
+        {
+            return false;
+        }
+        turn.recoveries += 1;
+        turn.stage = Stage::Opening;
+        turn.turn_id = None;
+        turn.busy_since = None;
+        turn.probes = 0;
+        turn.deaf_probes = 0;
+        let (n, recoveries) = (turn.n, turn.recoveries);
+        turn.input_id = format!("in-{}-{n}-r{recoveries}", self.seed.nonce);
+        let (mut silence, mut deadline) = (turn.silence.take(), turn.deadline.take());
+        self.cancel_timer(&mut silence);
+        self.cancel_timer(&mut deadline);
+        let text = "The engine stopped in the middle of the turn; it is started again and the prompt is sent once more.";
+        let update = notice::warning(text, &self.seed.traits);
+        self.update(update);
+        self.with_link(Waiter::Turn(n));
+        true
+    }
+
+    /// Ends the prompt after its last readings.
+    pub(crate) fn finish(&mut self, result: Result<acp::StopReason, AcpError>) {
+        let end = match &result {
+            Ok(acp::StopReason::Cancelled) => CardEnd::Cancelled,
+            Ok(_) => CardEnd::Completed,
+            Err(_) => CardEnd::Failed,
+        };
+        self.settle_turn_asks();
+        self.close_cards(end);
+        let Some(turn) = self.turn.as_mut() else { return };
+        turn.outcome = Some(Outcome { result });
+        turn.stage = Stage::Finishing;
+        let n = turn.n;
+        let (mut silence, mut deadline) = (turn.silence.take(), turn.deadline.take());
+        self.cancel_timer(&mut silence);
+        self.cancel_timer(&mut deadline);
+        self.cancel_stop_timers();
+        if self.link.state == LinkState::Up && self.read_usage_end(n) {
+            let token = self.timer(FINISH_WITHIN, Cont::FinishBy { n });
+            if let Some(turn) = self.turn.as_mut() {
+                turn.deadline = Some(token);
+            }
+        } else {
+            self.turn_is_over(n);
+        }
+    }
+
+    /// Ends the prompt at once.
+    pub(crate) fn end_now(&mut self, result: Result<acp::StopReason, AcpError>) {
+        let Some(turn) = self.turn.as_mut() else { return };
+        turn.outcome = Some(Outcome { result });
+        turn.stage = Stage::Finishing;
+        let n = turn.n;
+        let (mut silence, mut deadline) = (turn.silence.take(), turn.deadline.take());
+        self.cancel_timer(&mut silence);
+        self.cancel_timer(&mut deadline);
+        self.cancel_stop_timers();
+        self.settle_turn_asks();
+        self.close_cards(CardEnd::Completed);
+        self.turn_is_over(n);
+    }
+
+    /// Every reading is there (or late): answer, and let the next prompt begin.
+    pub(crate) fn turn_is_over(&mut self, n: u64) {
+        if !self.turn_is(n, Stage::Finishing) {
+            return;
+        }
+        let Some(mut turn) = self.turn.take() else { return };
+        let mut deadline = turn.deadline.take();
+        self.cancel_timer(&mut deadline);
+        if turn.is_cancelled() {
+            self.stream.mute(turn.turn_id.take(), &turn.input_id);
+        }
+        let ended_well =
+            matches!(&turn.outcome, Some(Outcome { result: Ok(acp::StopReason::EndTurn) }));
+        if let Some(req) = turn.req.take() {
+            let usage = self.turn_usage(turn.reported_usage.as_ref());
+            match turn.outcome.map(|o| o.result) {
+                Some(Err(error)) => self.respond(req, Err(error)),
+                Some(Ok(reason)) => self.answer_prompt(req, reason, usage),
+                None => self.answer_prompt(req, acp::StopReason::EndTurn, usage),
+            }
+        }
+        self.usage.turn_over();
+        if ended_well {
+            self.compact_if_due();
+        }
+        self.next_prompt();
+    }
+
+    fn answer_prompt(&mut self, req: ReqId, reason: acp::StopReason, usage: Option<acp::Usage>) {
+        let response =
+            acp::PromptResponse::new(reason).usage(usage).meta(self.context_usage_meta());
+        self.respond_with(req, &response);
+    }
+
+    /// Answers a prompt whose turn is still being stopped.
+    pub(crate) fn answer_cancelled_early(&mut self) {
+        let Some(req) = self.turn.as_mut().and_then(|t| t.req.take()) else { return };
+        self.settle_turn_asks();
+        self.close_cards(CardEnd::Cancelled);
+        self.answer_prompt(req, acp::StopReason::Cancelled, None);
+    }
+
+    pub(crate) fn answer_turn_cancelled(&mut self, turn: &Turn) {
+        if let Some(req) = turn.req {
+            self.answer_prompt(req, acp::StopReason::Cancelled, None);
+        }
+    }
+
+    pub(crate) fn cancel_everything_queued(&mut self) {
+        for queued in std::mem::take(&mut self.queue) {
+            self.answer_prompt(queued.req, acp::StopReason::Cancelled, None);
+        }
+    }
+
+    pub(crate) fn close_cards(&mut self, end: CardEnd) {
+        self.translate(|t, out| t.finish_turn(end, out));
+    }
+}

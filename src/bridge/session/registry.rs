@@ -1,0 +1,577 @@
+//! The registry: one task per connection that owns the map of ACP session ids, the alias file and
+//! the engine. It starts the engine when somebody needs one and again when it died, starts session
+//! actors, and never waits for either: what takes time comes back to it as a message.
+//! Started by `bridge::agent`.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agent_client_protocol::v1::schema as acp;
+use agent_client_protocol::v1::{ConnectionTo, Responder};
+use agent_client_protocol::{Client, Error as AcpError, ErrorCode};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+
+use super::actor::{self, Surroundings, ToSession};
+use super::alias::{Alias, AliasFile, ModelChoice};
+use super::listing::{self, Cursor};
+use super::machine::{Record, Request, Seed, Settings, invalid_params, session_not_found};
+use super::{failure, providers};
+use crate::approvals::ApprovalBridge;
+use crate::bridge::engine::event::{EngineEvent, EngineRequest};
+use crate::bridge::engine::{Engine, EngineError, EngineHandle};
+use crate::bridge::session::interim::mcp;
+use crate::bridge::stdio::Outflow;
+use crate::bridge::translate::ClientTraits;
+use crate::config::Config;
+
+/// Requests that may wait for one session.
+const MAILBOX: usize = 256;
+/// Messages that may wait for the registry.
+pub(crate) const INBOX: usize = 1024;
+/// How long sessions get to end when the client is gone.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// A message to the registry.
+pub(crate) enum ToRegistry {
+    /// The client introduced itself.
+    Client(Box<ClientTraits>),
+    /// `authenticate`
+    Authenticate(acp::AuthenticateRequest, Responder<Value>),
+    /// `session/new`
+    New(acp::NewSessionRequest, Responder<Value>),
+    /// `session/load` or `session/resume`
+    Open(OpenRequest, Responder<Value>),
+    /// `session/list`
+    List(acp::ListSessionsRequest, Responder<Value>),
+    /// Anything else that names a session.
+    Session(String, Request, Responder<Value>),
+    /// A session needs the engine.
+    Engine {
+        /// Where it goes.
+        reply: oneshot::Sender<Result<EngineHandle, EngineError>>,
+    },
+    /// A session got something that must survive.
+    Record {
+        /// Its id.
+        acp_id: String,
+        /// What it got.
+        record: Record,
+    },
+    /// A fork was made.
+    Adopt {
+        /// Of `session/fork`.
+        responder: Responder<Value>,
+        /// The new engine session.
+        engine_sid: String,
+        /// Its workspace.
+        workspace: Option<Value>,
+        /// The session it was forked from.
+        parent: String,
+    },
+    /// The engine that was being started is there, or is not.
+    Started(Result<EngineHandle, EngineError>),
+}
+
+/// `session/load` and `session/resume` in one form.
+pub(crate) struct OpenRequest {
+    pub(crate) id: String,
+    pub(crate) cwd: PathBuf,
+    pub(crate) mcp: Vec<acp::McpServer>,
+    pub(crate) replay: bool,
+    pub(crate) limit: Option<usize>,
+}
+
+struct Entry {
+    mailbox: mpsc::Sender<ToSession>,
+    cancels: mpsc::Sender<()>,
+    engine_sid: Option<String>,
+    mcp: Vec<Value>,
+    cwd: PathBuf,
+}
+
+enum EngineState {
+    None,
+    Starting(Vec<oneshot::Sender<Result<EngineHandle, EngineError>>>),
+    Up(EngineHandle),
+}
+
+pub(crate) struct Registry {
+    config: Arc<Config>,
+    client: ConnectionTo<Client>,
+    itself: mpsc::Sender<ToRegistry>,
+    aliases: AliasFile,
+    sessions: HashMap<String, Entry>,
+    actors: JoinSet<String>,
+    engine: EngineState,
+    events: mpsc::Sender<EngineEvent>,
+    traits: ClientTraits,
+    approvals: Option<ApprovalBridge>,
+    outflow: Outflow,
+}
+
+/// The registry's ends of its channels.
+pub(crate) struct Channels {
+    pub(crate) itself: mpsc::Sender<ToRegistry>,
+    pub(crate) inbox: mpsc::Receiver<ToRegistry>,
+    pub(crate) cancels: mpsc::Receiver<String>,
+    /// Becomes true when the program has to end.
+    pub(crate) stop: watch::Receiver<bool>,
+    /// How far the client lags.
+    pub(crate) outflow: Outflow,
+}
+
+/// Runs until the client is gone, then ends the sessions and the engine.
+pub(crate) async fn run(config: Arc<Config>, client: ConnectionTo<Client>, channels: Channels) {
+    let Channels { itself, mut inbox, mut cancels, mut stop, outflow } = channels;
+    let (events, mut event_rx) = mpsc::channel(INBOX);
+    let approvals = config.approval_dir.as_deref().and_then(|dir| match ApprovalBridge::open(dir) {
+        Ok(bridge) => Some(bridge),
+        Err(error) => {
+            tracing::warn!(%error, "permissions are asked for in the client: the approval directory cannot be used");
+            None
+        }
+    });
+    let mut registry = Registry {
+        aliases: AliasFile::new(&config.zcode_home),
+        config,
+        client: client.clone(),
+        itself,
+        sessions: HashMap::new(),
+        actors: JoinSet::new(),
+        engine: EngineState::None,
+        events,
+        traits: ClientTraits::default(),
+        approvals,
+        outflow,
+    };
+    loop {
+        tokio::select! {
+            biased;
+            Some(id) = cancels.recv() => registry.cancel(&id),
+            Some(message) = inbox.recv() => registry.handle(message),
+            Some(event) = event_rx.recv() => registry.on_stray_event(event),
+            Some(ended) = registry.actors.join_next(), if !registry.actors.is_empty() => {
+                registry.session_ended(ended.ok());
+            }
+            () = client.incoming_closed() => break,
+            () = asked_to_stop(&mut stop) => break,
+        }
+    }
+    registry.shutdown(event_rx).await;
+}
+
+impl Registry {
+    fn handle(&mut self, message: ToRegistry) {
+        match message {
+            ToRegistry::Client(traits) => self.traits = *traits,
+            ToRegistry::Authenticate(request, responder) => self.authenticate(&request, responder),
+            ToRegistry::New(request, responder) => self.new_session(&request, responder),
+            ToRegistry::Open(request, responder) => self.open(request, responder),
+            ToRegistry::List(request, responder) => self.list(request, responder),
+            ToRegistry::Session(id, request, responder) => {
+                self.hand_to_session(&id, request, responder);
+            }
+            ToRegistry::Engine { reply } => self.with_engine(reply),
+            ToRegistry::Record { acp_id, record } => self.record(&acp_id, record),
+            ToRegistry::Adopt { responder, engine_sid, workspace, parent } => {
+                self.adopt(responder, &engine_sid, workspace, &parent);
+            }
+            ToRegistry::Started(outcome) => self.started(&outcome),
+        }
+    }
+
+    fn cancel(&self, id: &str) {
+        if let Some(entry) = self.sessions.get(id) {
+            // One waiting cancel says all that ten would say.
+            entry.cancels.try_send(()).ok();
+        }
+    }
+
+    /// Nothing to do but to say whether ZCode is set up: its sign-in is ZCode's own.
+    fn authenticate(&self, request: &acp::AuthenticateRequest, responder: Responder<Value>) {
+        if &*request.method_id.0 != crate::bridge::agent::AUTH_AGENT {
+            let text = format!("unknown authentication method {}", request.method_id.0);
+            return reject(responder, invalid_params(text));
+        }
+        if self.config.engine.demo.is_some() || providers::is_set_up(&self.config.zcode_home) {
+            return answer(responder, &acp::AuthenticateResponse::new());
+        }
+        let text = "ZCode has no account and no provider key yet: run `zcode-acp login` in a terminal, or set a provider up in ZCode";
+        reject(responder, AcpError::new(ErrorCode::AUTH_REQUIRED, text));
+    }
+
+    fn new_session(&mut self, request: &acp::NewSessionRequest, responder: Responder<Value>) {
+        let mcp = match mcp::to_engine(&request.mcp_servers) {
+            Ok(mcp) => mcp,
+            Err(error) => return reject(responder, invalid_params(error)),
+        };
+        let id = uuid::Uuid::new_v4().to_string();
+        let cwd = usable_directory(&request.cwd);
+        let alias = Alias {
+            cwd: cwd.to_string_lossy().into_owned(),
+            created_at: unix_ms(),
+            ..Alias::default()
+        };
+        self.remember(&id, alias);
+        let mut seed = self.seed(&id, cwd);
+        seed.mcp = mcp;
+        self.start_session(seed);
+        self.hand_to_session(&id, Request::New, responder);
+    }
+
+    fn open(&mut self, request: OpenRequest, responder: Responder<Value>) {
+        let mcp = match mcp::to_engine(&request.mcp) {
+            Ok(mcp) => mcp,
+            Err(error) => return reject(responder, invalid_params(error)),
+        };
+        let OpenRequest { id, cwd, replay, limit, .. } = request;
+        if !self.sessions.contains_key(&id) {
+            self.start_known(&id, &cwd);
+        }
+        self.hand_to_session(&id, Request::Open { replay, mcp, limit }, responder);
+    }
+
+    /// Starts the actor of an id from before: one of the alias file, else the engine's own id.
+    fn start_known(&mut self, id: &str, cwd: &Path) {
+        let alias = self.aliases.find(id, unix_ms());
+        let engine_sid = match &alias {
+            Some(alias) => alias.zcode_sid.clone(),
+            None => Some(id.to_owned()),
+        };
+        if let Some(sid) = &engine_sid
+            && let Some(other) = self
+                .sessions
+                .iter()
+                .find(|(_, e)| e.engine_sid.as_ref() == Some(sid))
+                .map(|(k, _)| k.clone())
+        {
+            return self.share(&other, id);
+        }
+        let cwd = alias.as_ref().map_or_else(|| usable_directory(cwd), |a| PathBuf::from(&a.cwd));
+        let mut seed = self.seed(id, cwd);
+        if let Some(choice) = alias.and_then(|a| a.model_choice) {
+            seed.settings.remember(choice.model, choice.thought);
+        }
+        seed.engine_sid = engine_sid;
+        self.start_session(seed);
+    }
+
+    /// The same conversation under one more id.
+    fn share(&mut self, known: &str, id: &str) {
+        let Some(entry) = self.sessions.get(known) else { return };
+        let name = acp::SessionId::new(Arc::<str>::from(id));
+        entry.mailbox.try_send(ToSession::AlsoKnownAs(name)).ok();
+        let copy = Entry {
+            mailbox: entry.mailbox.clone(),
+            cancels: entry.cancels.clone(),
+            engine_sid: entry.engine_sid.clone(),
+            mcp: entry.mcp.clone(),
+            cwd: entry.cwd.clone(),
+        };
+        self.sessions.insert(id.to_owned(), copy);
+    }
+
+    fn seed(&self, id: &str, cwd: PathBuf) -> Seed {
+        let settings = Settings::before_engine(
+            &self.config.session,
+            &providers::read(&self.config.zcode_home),
+        );
+        Seed {
+            acp_id: id.to_owned(),
+            nonce: uuid::Uuid::new_v4().simple().to_string(),
+            cwd,
+            engine_sid: None,
+            workspace: None,
+            mcp: Vec::new(),
+            traits: self.traits.clone(),
+            settings,
+            title: None,
+            ask_timeout: self.config.interaction_timeout,
+            external_approvals: self.approvals.is_some(),
+            compact_above: self.config.session.auto_compact_threshold.filter(|n| *n > 0),
+        }
+    }
+
+    fn start_session(&mut self, seed: Seed) {
+        let (mailbox, mailbox_rx) = mpsc::channel(MAILBOX);
+        let (cancels, cancels_rx) = mpsc::channel(1);
+        let entry = Entry {
+            mailbox,
+            cancels,
+            engine_sid: seed.engine_sid.clone(),
+            mcp: seed.mcp.clone(),
+            cwd: seed.cwd.clone(),
+        };
+        let id = seed.acp_id.clone();
+        self.sessions.insert(id.clone(), entry);
+        let around = Surroundings {
+            client: self.client.clone(),
+            registry: self.itself.clone(),
+            mailbox: mailbox_rx,
+            cancels: cancels_rx,
+            approvals: self.approvals.clone(),
+            outflow: self.outflow.clone(),
+        };
+        self.actors.spawn(async move {
+            actor::run(seed, around).await;
+            id
+        });
+    }
+
+    /// A session that ended (or whose task failed: its open requests were refused by their drop).
+    fn session_ended(&mut self, id: Option<String>) {
+        if let Some(id) = id {
+            self.sessions.remove(&id);
+        } else {
+            tracing::error!("a session's task failed");
+        }
+        self.sessions.retain(|_, entry| !entry.mailbox.is_closed());
+    }
+
+    fn hand_to_session(&mut self, id: &str, request: Request, responder: Responder<Value>) {
+        let closed = self.sessions.get(id).is_none_or(|entry| entry.mailbox.is_closed());
+        if closed {
+            self.sessions.remove(id);
+            if self.aliases.find(id, unix_ms()).is_some() {
+                self.start_known(id, Path::new("/"));
+            }
+        }
+        let Some(entry) = self.sessions.get(id) else {
+            return reject(responder, session_not_found(id));
+        };
+        let message = ToSession::Request(Box::new(request), Box::new(responder));
+        if let Err(error) = entry.mailbox.try_send(message)
+            && let ToSession::Request(_, responder) = error.into_inner()
+        {
+            reject(
+                *responder,
+                AcpError::new(ErrorCode::INTERNAL_ERROR, "too many requests wait for this session"),
+            );
+        }
+    }
+
+    fn adopt(
+        &mut self,
+        responder: Responder<Value>,
+        engine_sid: &str,
+        workspace: Option<Value>,
+        parent: &str,
+    ) {
+        let (mcp, cwd) = match self.sessions.get(parent) {
+            Some(entry) => (entry.mcp.clone(), entry.cwd.clone()),
+            None => (Vec::new(), usable_directory(Path::new("/"))),
+        };
+        let alias = Alias {
+            cwd: cwd.to_string_lossy().into_owned(),
+            zcode_sid: Some(engine_sid.to_owned()),
+            created_at: unix_ms(),
+            ..Alias::default()
+        };
+        self.remember(engine_sid, alias);
+        let mut seed = self.seed(engine_sid, cwd);
+        seed.engine_sid = Some(engine_sid.to_owned());
+        seed.workspace = workspace;
+        seed.mcp = mcp;
+        self.start_session(seed);
+        self.hand_to_session(engine_sid, Request::Forked, responder);
+    }
+
+    fn record(&mut self, acp_id: &str, record: Record) {
+        if let Some(entry) = self.sessions.get_mut(acp_id) {
+            entry.engine_sid.clone_from(&record.engine_sid);
+        }
+        let now = unix_ms();
+        let cwd = self
+            .sessions
+            .get(acp_id)
+            .map(|e| e.cwd.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let mut alias = self.aliases.find(acp_id, now).unwrap_or_else(|| Alias {
+            cwd,
+            created_at: now,
+            ..Alias::default()
+        });
+        if record.engine_sid.is_some() {
+            alias.zcode_sid = record.engine_sid;
+        }
+        if record.model.is_some() || record.thought.is_some() {
+            alias.model_choice =
+                Some(ModelChoice { model: record.model, thought: record.thought, at: now });
+        }
+        self.remember(acp_id, alias);
+    }
+
+    fn remember(&mut self, acp_id: &str, alias: Alias) {
+        if let Err(error) = self.aliases.put(acp_id, alias, unix_ms()) {
+            tracing::warn!(%error, "the alias file cannot be written; this id will not survive a restart");
+        }
+    }
+
+    /// Hands out the engine, starting it when there is none or it died.
+    fn with_engine(&mut self, reply: oneshot::Sender<Result<EngineHandle, EngineError>>) {
+        match &mut self.engine {
+            EngineState::Up(engine) if engine.is_alive() => {
+                reply.send(Ok(engine.clone())).ok();
+            }
+            EngineState::Starting(waiting) => waiting.push(reply),
+            _ => {
+                self.engine = EngineState::Starting(vec![reply]);
+                let (config, events, itself) =
+                    (self.config.clone(), self.events.clone(), self.itself.clone());
+                let cwd = self.engine_directory();
+                tokio::spawn(async move {
+                    let outcome = Engine::start(&config, &cwd, events).await;
+                    itself.send(ToRegistry::Started(outcome)).await.ok();
+                });
+            }
+        }
+    }
+
+    fn engine_directory(&self) -> PathBuf {
+        let of_session = self.sessions.values().map(|e| e.cwd.clone()).find(|dir| dir.is_dir());
+        of_session.or_else(|| std::env::current_dir().ok()).unwrap_or_else(|| PathBuf::from("/"))
+    }
+
+    fn started(&mut self, outcome: &Result<EngineHandle, EngineError>) {
+        let state = match outcome {
+            Ok(engine) => EngineState::Up(engine.clone()),
+            Err(_) => EngineState::None,
+        };
+        let EngineState::Starting(waiting) = std::mem::replace(&mut self.engine, state) else {
+            return;
+        };
+        for reply in waiting {
+            reply.send(outcome.clone()).ok();
+        }
+    }
+
+    fn list(&mut self, request: acp::ListSessionsRequest, responder: Responder<Value>) {
+        let cursor = match request.cursor.as_deref().map(Cursor::parse) {
+            Some(None) => {
+                return reject(
+                    responder,
+                    invalid_params("this cursor is not one of session/list's"),
+                );
+            }
+            Some(Some(cursor)) => Some(cursor),
+            None => None,
+        };
+        let ids = self.aliases.ids_of(unix_ms());
+        let wanted = request.cwd.map(|dir| canonical(&dir));
+        let (reply, engine) = oneshot::channel();
+        self.with_engine(reply);
+        tokio::spawn(async move {
+            let engine = engine.await.unwrap_or(Err(EngineError::Closed));
+            let listed = match engine {
+                Ok(engine) => engine.request_value("session/list", json!({})).await,
+                Err(error) => Err(error),
+            };
+            let all = match listed {
+                Ok(answer) => {
+                    answer.get("sessions").and_then(Value::as_array).cloned().unwrap_or_default()
+                }
+                Err(error) => return reject(responder, failure::to_acp(&error)),
+            };
+            let fold = cfg!(any(target_os = "macos", windows));
+            let keep = |cwd: &str| {
+                wanted
+                    .as_ref()
+                    .is_none_or(|w| listing::same_directory(&canonical(Path::new(cwd)), w, fold))
+            };
+            let page = listing::page(&all, &ids, keep, cursor.as_ref());
+            answer(
+                responder,
+                &acp::ListSessionsResponse::new(page.sessions).next_cursor(page.next),
+            );
+        });
+    }
+
+    /// What belongs to no attached session. A question must get its one outcome all the same.
+    fn on_stray_event(&mut self, event: EngineEvent) {
+        match event {
+            EngineEvent::Request(request) => self.refuse_stray(&request),
+            EngineEvent::Exited(exit) => {
+                tracing::warn!(status = %exit.status, "the engine ended");
+                if let EngineState::Up(engine) = &self.engine
+                    && !engine.is_alive()
+                {
+                    self.engine = EngineState::None;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn refuse_stray(&self, request: &EngineRequest) {
+        let EngineState::Up(engine) = &self.engine else { return };
+        let result = match request.method.as_str() {
+            "interaction/requestPermission" => {
+                json!({"decision": "deny", "reason": "no client session to ask"})
+            }
+            "interaction/requestUserInput" => json!({"action": "decline"}),
+            other => {
+                return engine.respond(
+                    request.id.clone(),
+                    Err(crate::bridge::engine::RpcError::unknown_method(other)),
+                );
+            }
+        };
+        engine.respond(request.id.clone(), Ok(result));
+    }
+
+    async fn shutdown(mut self, mut events: mpsc::Receiver<EngineEvent>) {
+        // Dropping the mailboxes is the message: every actor ends its session and then itself.
+        self.sessions.clear();
+        let all_ended = async { while self.actors.join_next().await.is_some() {} };
+        tokio::time::timeout(GRACE, all_ended).await.ok();
+        self.actors.abort_all();
+        if let EngineState::Up(engine) = &self.engine {
+            // The engine's reader must not hang on events that nobody reads any more.
+            let drain = async { while events.recv().await.is_some() {} };
+            tokio::select! {
+                () = engine.shutdown() => {}
+                () = drain => {}
+            }
+        }
+    }
+}
+
+/// Waits for the word to end; for ever when nobody can say it.
+async fn asked_to_stop(stop: &mut watch::Receiver<bool>) {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// A client's directory; editors that know none send `/` or nothing.
+fn usable_directory(cwd: &Path) -> PathBuf {
+    if cwd.as_os_str().is_empty() || cwd == Path::new("/") {
+        return std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    }
+    cwd.to_owned()
+}
+
+fn canonical(path: &Path) -> String {
+    let resolved = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    resolved.to_string_lossy().into_owned()
+}
+
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Refuses a request; a client that is gone needs no answer.
+pub(crate) fn reject(responder: Responder<Value>, error: AcpError) {
+    responder.respond_with_error(error).ok();
+}
+
+/// Answers a request; a client that is gone needs no answer.
+pub(crate) fn answer<T: serde::Serialize>(responder: Responder<Value>, value: &T) {
+    let result = serde_json::to_value(value).map_err(AcpError::into_internal_error);
+    responder.respond_with_result(result).ok();
+}

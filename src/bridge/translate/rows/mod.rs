@@ -1,0 +1,346 @@
+//! PURE. V4 rows in the words of the legacy channel: each fact becomes the session event that says the same, so that one
+//! translator serves both channels. [`Rows`] stands before it and joins them: texts and tool inputs by [`Fuse`], output by
+//! its place, cards by their call. A tool's result is left to the legacy event, which knows more (exit code, diff); a result
+//! that only the rows had is said at the turn's end. Called by the session machine.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+
+use serde_json::{Value, json};
+
+use crate::bridge::engine::event::{
+    SessionBody, SessionEvent, StreamKind, Streaming, ToolPhase, ToolUpdated,
+};
+use crate::bridge::engine::v4::fuse::{Fuse, LegacyKey, Shown, TextKind};
+use crate::bridge::engine::v4::rows::{Fact, Piece, RowHead, RowKind, ToolChange};
+
+/// Most calls that are remembered.
+const MAX_TOOLS: usize = 1024;
+/// Most turns that are remembered.
+const MAX_TURNS: usize = 32;
+
+/// Both channels of one session, joined.
+#[derive(Debug, Default)]
+pub struct Rows {
+    fuse: Fuse,
+    live: bool,
+    tools: HashMap<String, Tool>,
+    order: VecDeque<String>,
+    /// Turns the legacy channel has named: a row's turn is one of them, or is not named.
+    turns: VecDeque<String>,
+}
+
+/// What each channel has said of a call.
+#[derive(Debug, Default)]
+struct Tool {
+    has_input: bool,
+    rows_show_output: bool,
+    ended: bool,
+    /// The rows' result, until the legacy one comes or the turn ends.
+    result: Option<Box<SessionEvent>>,
+}
+
+impl Rows {
+    /// Says whether V4 frames flow. While they do not, the legacy channel is heard alone.
+    pub fn set_live(&mut self, live: bool) {
+        self.live = live;
+        self.fuse.set_rows_live(live);
+    }
+
+    /// Takes a legacy event; returns what of it is still to be shown.
+    pub fn on_legacy<'e>(&mut self, event: &'e SessionEvent) -> Option<Cow<'e, SessionEvent>> {
+        match &event.body {
+            SessionBody::Streaming(stream) => self.on_stream(event, stream),
+            SessionBody::Tool(tool) => {
+                self.fuse.break_legacy();
+                Some(self.on_tool(event, tool))
+            }
+            SessionBody::TurnStarted(_) => {
+                self.fuse.break_legacy();
+                if let Some(turn) = &event.turn_id {
+                    self.turns.push_back(turn.clone());
+                    if self.turns.len() > MAX_TURNS {
+                        self.turns.pop_front();
+                    }
+                }
+                Some(Cow::Borrowed(event))
+            }
+            _ => Some(Cow::Borrowed(event)),
+        }
+    }
+
+    fn on_stream<'e>(
+        &mut self,
+        event: &'e SessionEvent,
+        stream: &Streaming,
+    ) -> Option<Cow<'e, SessionEvent>> {
+        let (kind, owner) = match stream.kind {
+            StreamKind::TextDelta => (TextKind::Message, stream.message_id.as_deref()),
+            StreamKind::ReasoningDelta => (TextKind::Thought, stream.message_id.as_deref()),
+            StreamKind::ToolInputDelta => (TextKind::Input, stream.tool_call_id.as_deref()),
+            _ => {
+                self.fuse.break_legacy();
+                if stream.input.is_some()
+                    && let Some(call) = &stream.tool_call_id
+                {
+                    self.tool(call).has_input = true;
+                }
+                return Some(Cow::Borrowed(event));
+            }
+        };
+        let part = stream.part_id.as_deref().filter(|it| !it.is_empty());
+        let shown = self.fuse.on_legacy(LegacyKey { kind, owner, part }, &stream.delta)?;
+        let same_owner = kind == TextKind::Input || shown.owner.as_deref() == owner;
+        if same_owner && shown.text.len() == stream.delta.len() {
+            return Some(Cow::Borrowed(event));
+        }
+        let body = match kind {
+            TextKind::Input => Streaming { delta: shown.text, ..stream.clone() },
+            TextKind::Message | TextKind::Thought => {
+                Streaming { delta: shown.text, message_id: shown.owner, ..stream.clone() }
+            }
+        };
+        Some(Cow::Owned(SessionEvent { body: SessionBody::Streaming(body), ..event.clone() }))
+    }
+
+    fn on_tool<'e>(
+        &mut self,
+        event: &'e SessionEvent,
+        tool: &ToolUpdated,
+    ) -> Cow<'e, SessionEvent> {
+        let live = self.live;
+        let known = self.tool(&tool.tool_call_id);
+        match &tool.phase {
+            ToolPhase::Scheduled { input } => known.has_input |= input.is_some(),
+            ToolPhase::Result { .. } | ToolPhase::Error { .. } => {
+                known.ended = true;
+                known.result = None;
+            }
+            ToolPhase::Progress(_) if live && known.rows_show_output => {
+                let started = ToolUpdated { phase: ToolPhase::Started, ..tool.clone() };
+                return Cow::Owned(SessionEvent {
+                    body: SessionBody::Tool(started),
+                    ..event.clone()
+                });
+            }
+            _ => {}
+        }
+        Cow::Borrowed(event)
+    }
+
+    /// Takes a fact of the session's own topic; adds what it says that was not shown yet.
+    pub fn on_fact(&mut self, session_id: &str, fact: &Fact, out: &mut Vec<SessionEvent>) {
+        match fact {
+            Fact::Text(head, piece) => {
+                let kind = if head.kind == RowKind::Reasoning {
+                    TextKind::Thought
+                } else {
+                    TextKind::Message
+                };
+                let shown = self.fuse.on_row(&head.row_id, kind, head.message_id.as_deref(), piece);
+                self.say(session_id, head, shown.map(|it| text_of(kind, it)), out);
+            }
+            Fact::InputText(head, piece) => {
+                let Some(call) = &head.tool_call_id else { return };
+                let shown = self.fuse.on_row(&head.row_id, TextKind::Input, Some(call), piece);
+                self.say(session_id, head, shown.map(|it| input_piece(head, it.text)), out);
+            }
+            Fact::Rewritten(head, _) => self.fuse.mute_row(&head.row_id),
+            Fact::Removed(heads) => heads.iter().for_each(|it| self.fuse.mute_row(&it.row_id)),
+            _ => self.on_tool_fact(session_id, fact, out),
+        }
+    }
+
+    fn on_tool_fact(&mut self, session_id: &str, fact: &Fact, out: &mut Vec<SessionEvent>) {
+        let Some(head) = tool_head(fact) else { return };
+        let Some(call) = head.tool_call_id.clone() else { return };
+        let known = self.tool(&call);
+        if known.ended {
+            return;
+        }
+        match fact {
+            Fact::Input(..) if std::mem::replace(&mut known.has_input, true) => return,
+            Fact::Output(..) => known.rows_show_output = true,
+            _ => {}
+        }
+        let Some(body) = tool_body(fact) else { return };
+        let event = self.event(session_id, head, body);
+        match fact {
+            Fact::Tool(_, change) if is_final(&change.status) => {
+                self.tool(&call).result = Some(Box::new(event));
+            }
+            _ => out.push(event),
+        }
+    }
+
+    /// The results that only the rows had; the turn (or every turn, for `None`) has ended.
+    pub fn results(&mut self, turn_id: Option<&str>) -> Vec<SessionEvent> {
+        let mut out = Vec::new();
+        for call in &self.order {
+            let Some(tool) = self.tools.get_mut(call) else { continue };
+            let matches = |it: &SessionEvent| {
+                turn_id.is_none() || it.turn_id.is_none() || it.turn_id.as_deref() == turn_id
+            };
+            if let Some(event) = tool.result.take_if(|it| matches(it)) {
+                tool.ended = true;
+                out.push(*event);
+            }
+        }
+        out
+    }
+
+    fn say(
+        &self,
+        session_id: &str,
+        head: &RowHead,
+        body: Option<SessionBody>,
+        out: &mut Vec<SessionEvent>,
+    ) {
+        if let Some(body) = body {
+            out.push(self.event(session_id, head, body));
+        }
+    }
+
+    fn event(&self, session_id: &str, head: &RowHead, body: SessionBody) -> SessionEvent {
+        let turn_id = head.turn_id.clone().filter(|it| self.turns.contains(it));
+        SessionEvent { session_id: session_id.to_owned(), seq: 0, turn_id, body }
+    }
+
+    fn tool(&mut self, call: &str) -> &mut Tool {
+        if !self.tools.contains_key(call) {
+            self.order.push_back(call.to_owned());
+            if self.order.len() > MAX_TOOLS
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.tools.remove(&oldest);
+            }
+        }
+        self.tools.entry(call.to_owned()).or_default()
+    }
+}
+
+/// What a fact of a child's topic says, in the words of the legacy channel. There is no other channel to join it with; its
+/// calls are marked as a subagent's, under the card `parent`.
+pub fn child_event(child: &str, parent: Option<&str>, fact: &Fact) -> Option<SessionEvent> {
+    let (head, body): (&RowHead, SessionBody) = match fact {
+        Fact::Text(head, piece) => {
+            let kind =
+                if head.kind == RowKind::Reasoning { TextKind::Thought } else { TextKind::Message };
+            let shown = Shown { owner: head.message_id.clone(), text: piece.text.clone() };
+            (head, text_of(kind, shown))
+        }
+        Fact::InputText(head, Piece { text, .. }) => (head, input_piece(head, text.clone())),
+        _ => (tool_head(fact)?, tool_body(fact)?),
+    };
+    let body = match body {
+        SessionBody::Tool(tool) => SessionBody::Tool(ToolUpdated {
+            source: Some("subagent".to_owned()),
+            parent_tool_call_id: parent.map(str::to_owned),
+            child_session_id: Some(child.to_owned()),
+            ..tool
+        }),
+        other => other,
+    };
+    Some(SessionEvent { session_id: child.to_owned(), seq: 0, turn_id: head.turn_id.clone(), body })
+}
+
+fn tool_head(fact: &Fact) -> Option<&RowHead> {
+    match fact {
+        Fact::Opened(head) if head.kind == RowKind::ToolCall => Some(head),
+        Fact::Input(head, _) | Fact::Output(head, _) | Fact::Tool(head, _) => Some(head),
+        _ => None,
+    }
+}
+
+fn tool_body(fact: &Fact) -> Option<SessionBody> {
+    Some(match fact {
+        Fact::Opened(head) => tool(head, ToolPhase::Scheduled { input: None }),
+        Fact::Input(head, input) => SessionBody::Streaming(Streaming {
+            input: Some(input.clone()),
+            ..streaming(StreamKind::ToolCall, head, String::new())
+        }),
+        Fact::Output(head, piece) => {
+            tool(head, ToolPhase::Output { at: piece.at, text: piece.text.clone() })
+        }
+        Fact::Tool(head, change) => tool(head, tool_phase(change)?),
+        _ => return None,
+    })
+}
+
+fn tool_phase(change: &ToolChange) -> Option<ToolPhase> {
+    match change.status.as_str() {
+        "running" => Some(ToolPhase::Started),
+        "success" => {
+            let content = change.output.as_ref().or(change.output_preview.as_ref());
+            Some(ToolPhase::Result {
+                result: json!({"success": true, "content": content.map(output_text)}),
+                duration: None,
+            })
+        }
+        "error" => {
+            let error = change.error.clone().or_else(|| change.output.as_ref().map(output_text));
+            Some(ToolPhase::Error { error: error.unwrap_or_else(|| json!("the tool failed")) })
+        }
+        "cancelled" => Some(ToolPhase::Error { error: json!("cancelled before it finished") }),
+        _ => None,
+    }
+}
+
+/// Text where there is one; else the value as it is.
+fn output_text(output: &Value) -> Value {
+    output.get("text").unwrap_or(output).clone()
+}
+
+fn is_final(status: &str) -> bool {
+    matches!(status, "success" | "error" | "cancelled")
+}
+
+fn tool(head: &RowHead, phase: ToolPhase) -> SessionBody {
+    SessionBody::Tool(ToolUpdated {
+        tool_call_id: head.tool_call_id.clone().unwrap_or_default(),
+        tool_name: head.tool_name.clone(),
+        parent_tool_call_id: head.parent_tool_call_id.clone(),
+        source: None,
+        child_session_id: None,
+        agent_id: None,
+        agent_type: None,
+        description: None,
+        background: false,
+        phase,
+    })
+}
+
+fn text_of(kind: TextKind, shown: Shown) -> SessionBody {
+    let stream_kind =
+        if kind == TextKind::Thought { StreamKind::ReasoningDelta } else { StreamKind::TextDelta };
+    SessionBody::Streaming(Streaming {
+        kind: stream_kind,
+        delta: shown.text,
+        message_id: shown.owner,
+        part_id: None,
+        tool_call_id: None,
+        tool_name: None,
+        input: None,
+        error: None,
+    })
+}
+
+fn input_piece(head: &RowHead, text: String) -> SessionBody {
+    SessionBody::Streaming(streaming(StreamKind::ToolInputDelta, head, text))
+}
+
+fn streaming(kind: StreamKind, head: &RowHead, delta: String) -> Streaming {
+    Streaming {
+        kind,
+        delta,
+        message_id: None,
+        part_id: None,
+        tool_call_id: head.tool_call_id.clone(),
+        tool_name: head.tool_name.clone(),
+        input: None,
+        error: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

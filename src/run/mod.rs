@@ -1,0 +1,130 @@
+//! The `run` subcommand: one turn without a screen, through the same bridge as everything else.
+//! Reads the prompt, wires agent, rules and output together, decides the exit code.
+
+mod client;
+mod output;
+mod rules;
+mod turn;
+
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_client_protocol::{Client, ConnectTo};
+use tokio::sync::mpsc;
+
+pub use output::Format;
+
+use crate::cli::RunArgs;
+use crate::config::Config;
+use crate::error::AppError;
+use crate::foreign::ForeignAgent;
+use client::{Plan, Which, drive};
+use output::Reporter;
+use rules::Rules;
+
+/// Longest prompt taken from standard input.
+const MAX_PROMPT: u64 = 32 * 1024 * 1024;
+
+/// Runs one turn; returns when it is over and everything it started has ended.
+pub fn run(config: Config, args: &RunArgs) -> Result<(), AppError> {
+    let plan = plan(args, &mut std::io::stdin().lock(), std::io::stdin().is_terminal())?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|err| AppError::failed("cannot start the runtime").caused_by(err))?;
+    let Some(command) = &args.agent else {
+        let agent = crate::bridge::agent(Arc::new(config));
+        return runtime.block_on(turn(agent, plan, args.format));
+    };
+    let agent = ForeignAgent::parse(command, Some(plan.cwd.clone()))
+        .map_err(|problem| AppError::usage(format!("--agent: {problem}")))?;
+    let last_words = agent.last_words();
+    runtime.block_on(turn(agent, plan, args.format)).map_err(|err| {
+        match last_words.borrow().as_ref() {
+            Some(words) => AppError::new(err.kind, words.clone()),
+            None => err,
+        }
+    })
+}
+
+async fn turn(agent: impl ConnectTo<Client>, plan: Plan, format: Format) -> Result<(), AppError> {
+    let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
+    let progress = err.is_terminal();
+    let mut reporter = Reporter::new(format, &mut out, &mut err, progress);
+    let report = drive(agent, plan, &mut reporter, interrupts()).await?;
+    reporter.finish(&report)
+}
+
+/// Every signal that asks us to end, from now on.
+fn interrupts() -> mpsc::Receiver<()> {
+    let (sender, receiver) = mpsc::channel(4);
+    let _task = tokio::spawn(async move {
+        loop {
+            let _name = crate::serve::ended_by_signal().await;
+            if sender.send(()).await.is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+/// Makes the plan of the arguments; reads standard input when the prompt is there.
+fn plan(args: &RunArgs, stdin: &mut dyn Read, on_terminal: bool) -> Result<Plan, AppError> {
+    let cwd = working_directory(args.cwd.as_ref())?;
+    let mut prompt = String::new();
+    let from_stdin = args.prompt.is_empty() || args.prompt.iter().any(|word| word == "-");
+    if from_stdin {
+        if args.prompt.is_empty() && on_terminal {
+            return Err(AppError::usage("there is no prompt")
+                .hint("zcode-acp run \"your prompt\"")
+                .hint("or pipe it in: git diff | zcode-acp run \"Review this:\" -"));
+        }
+        let _length = stdin
+            .take(MAX_PROMPT)
+            .read_to_string(&mut prompt)
+            .map_err(|err| AppError::usage("cannot read the prompt").caused_by(err))?;
+    }
+    let words: Vec<&str> = args
+        .prompt
+        .iter()
+        .map(|word| if word == "-" { prompt.as_str() } else { word.as_str() })
+        .collect();
+    let text = if words.is_empty() { prompt } else { words.join("\n") };
+    if text.trim().is_empty() {
+        return Err(AppError::usage("the prompt is empty"));
+    }
+    let session = match (&args.session, args.continue_last) {
+        (Some(id), _) => Which::Id(id.clone()),
+        (None, true) => Which::Newest,
+        (None, false) => Which::New,
+    };
+    Ok(Plan {
+        prompt: text,
+        rules: Rules::parse(&args.allow, &args.deny, &cwd).map_err(AppError::usage)?,
+        cwd,
+        session,
+        model: args.model.clone(),
+        mode: args.mode.clone(),
+        max_turns: args.max_turns,
+        timeout: args.timeout.map(Duration::from_secs_f64),
+    })
+}
+
+/// The directory as an absolute path; it must be there.
+fn working_directory(dir: Option<&PathBuf>) -> Result<PathBuf, AppError> {
+    let dir = match dir {
+        Some(dir) => dir.clone(),
+        None => std::env::current_dir()
+            .map_err(|err| AppError::failed("there is no working directory").caused_by(err))?,
+    };
+    std::path::absolute(&dir)
+        .ok()
+        .filter(|dir| dir.is_dir())
+        .ok_or_else(|| AppError::usage(format!("{} is no directory", dir.display())))
+}
+
+#[cfg(test)]
+mod tests;

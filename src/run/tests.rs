@@ -1,0 +1,343 @@
+//! The run against a scripted agent over the in-memory channel, and its arguments.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use agent_client_protocol::v1::{ConnectionTo, Dispatch};
+use agent_client_protocol::{
+    Agent, Client, ConnectTo, Handled, UntypedMessage, on_receive_dispatch,
+};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::error::ErrorKind;
+
+/// Answers requests by a function and can talk back while a prompt runs.
+fn agent(
+    script: impl Fn(&str, &Value, &ConnectionTo<Client>) -> Option<Value> + Send + Sync + 'static,
+) -> impl ConnectTo<Client> {
+    let (cancel, cancelled) = tokio::sync::watch::channel(false);
+    Agent.v1().on_receive_dispatch(
+        async move |message: Dispatch<UntypedMessage, UntypedMessage>,
+                    connection: ConnectionTo<Client>| {
+            match message {
+                Dispatch::Request(request, responder) => {
+                    if let Some(answer) = script(request.method(), request.params(), &connection) {
+                        responder.respond(answer)?;
+                    } else {
+                        // The turn lasts until it is cancelled.
+                        let mut cancelled = cancelled.clone();
+                        connection.spawn(async move {
+                            cancelled.wait_for(|is| *is).await.ok();
+                            responder.respond(json!({"stopReason": "cancelled"}))
+                        })?;
+                    }
+                    Ok(Handled::Yes)
+                }
+                Dispatch::Notification(_) => {
+                    cancel.send(true).ok();
+                    Ok(Handled::Yes)
+                }
+                message @ Dispatch::Response(..) => Ok(Handled::No { message, retry: false }),
+            }
+        },
+        on_receive_dispatch!(),
+    )
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "it is what a script returns")]
+fn basics(method: &str) -> Option<Value> {
+    match method {
+        "initialize" => Some(json!({"protocolVersion": 1, "agentCapabilities":
+            {"loadSession": true, "sessionCapabilities": {"resume": {}, "list": {}}}})),
+        "session/new" => Some(json!({"sessionId": "s1", "configOptions": [
+            {"id": "m", "category": "model", "type": "select", "currentValue": "a/one",
+             "options": [{"value": "a/one", "name": "One"}, {"value": "b/two", "name": "Two"}]}]})),
+        _ => Some(json!({})),
+    }
+}
+
+fn say(connection: &ConnectionTo<Client>, update: &Value) {
+    let params = json!({"sessionId": "s1", "update": update});
+    connection.send_notification(UntypedMessage::new("session/update", params).unwrap()).unwrap();
+}
+
+fn chunk(text: &str) -> Value {
+    json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}})
+}
+
+fn a_plan() -> Plan {
+    Plan {
+        prompt: "hello".to_owned(),
+        cwd: "/".into(),
+        session: Which::New,
+        model: None,
+        mode: None,
+        rules: Rules::default(),
+        max_turns: None,
+        timeout: None,
+    }
+}
+
+struct Ran {
+    outcome: Result<(), AppError>,
+    out: String,
+    err: String,
+}
+
+impl Ran {
+    fn code(&self) -> u8 {
+        self.outcome.as_ref().err().map_or(0, |err| err.kind.exit_code())
+    }
+}
+
+async fn ran(
+    agent: impl ConnectTo<Client>,
+    plan: Plan,
+    format: Format,
+    interrupts: mpsc::Receiver<()>,
+) -> Ran {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut reporter = Reporter::new(format, &mut out, &mut err, false);
+    let work = async {
+        let report = drive(agent, plan, &mut reporter, interrupts).await?;
+        reporter.finish(&report)
+    };
+    let outcome = tokio::time::timeout(Duration::from_mins(1), work).await.expect("it hangs");
+    Ran { outcome, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+}
+
+fn no_interrupts() -> mpsc::Receiver<()> {
+    mpsc::channel(1).1
+}
+
+fn talkative(method: &str, _params: &Value, connection: &ConnectionTo<Client>) -> Option<Value> {
+    if method == "session/prompt" {
+        say(connection, &chunk("Hello, "));
+        say(connection, &json!({"sessionUpdate": "brand_new", "x": 1}));
+        say(
+            connection,
+            &json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "Edit a", "kind": "edit",
+            "status": "completed", "content": [{"type": "diff", "path": "/a", "newText": ""}]}),
+        );
+        say(connection, &chunk("world"));
+        return Some(json!({"stopReason": "end_turn", "usage": {"totalTokens": 5}}));
+    }
+    basics(method)
+}
+
+#[tokio::test]
+async fn text_is_the_reply_and_a_line_end() {
+    let ran = ran(agent(talkative), a_plan(), Format::Text, no_interrupts()).await;
+    assert_eq!((ran.code(), ran.out.as_str(), ran.err.as_str()), (0, "Hello, world\n", ""));
+}
+
+#[tokio::test]
+async fn json_is_one_object_with_all_there_is_to_know() {
+    let ran = ran(agent(talkative), a_plan(), Format::Json, no_interrupts()).await;
+    assert_eq!(
+        serde_json::from_str::<Value>(&ran.out).unwrap(),
+        json!({"sessionId": "s1", "stopReason": "end_turn", "text": "Hello, world", "denied": [],
+               "usage": {"totalTokens": 5}, "filesChanged": ["/a"], "exitCode": 0})
+    );
+}
+
+#[tokio::test]
+async fn ndjson_is_every_update_as_it_came_and_the_result() {
+    let ran = ran(agent(talkative), a_plan(), Format::Ndjson, no_interrupts()).await;
+    let lines: Vec<Value> =
+        ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 5);
+    assert_eq!(lines[1]["update"], json!({"sessionUpdate": "brand_new", "x": 1}));
+    assert_eq!(lines[4]["result"]["text"], "Hello, world");
+}
+
+#[tokio::test]
+async fn stop_reasons_and_errors_have_their_documented_codes() {
+    for (answer, code) in [("cancelled", 3), ("refusal", 4), ("max_tokens", 1), ("end_turn", 0)] {
+        let agent = agent(move |method, _, _| match method {
+            "session/prompt" => Some(json!({"stopReason": answer})),
+            _ => basics(method),
+        });
+        let ran = ran(agent, a_plan(), Format::Text, no_interrupts()).await;
+        assert_eq!(ran.code(), code, "{answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_up_cancels_the_turn_and_is_code_124() {
+    let agent = agent(|method, _, connection| match method {
+        "session/prompt" => {
+            say(connection, &chunk("so far"));
+            None
+        }
+        _ => basics(method),
+    });
+    let plan = Plan { timeout: Some(Duration::from_secs(5)), ..a_plan() };
+    let ran = ran(agent, plan, Format::Json, no_interrupts()).await;
+    assert_eq!(ran.code(), 124);
+    let result: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(result["stopReason"], "cancelled", "the agent was asked to stop and did");
+    assert_eq!(result["text"], "so far");
+}
+
+#[tokio::test]
+async fn an_interrupt_cancels_first_and_is_code_130() {
+    let (interrupt, interrupts) = mpsc::channel(1);
+    let agent = agent(move |method, _, _| match method {
+        "session/prompt" => {
+            interrupt.try_send(()).unwrap();
+            None
+        }
+        _ => basics(method),
+    });
+    let ran = ran(agent, a_plan(), Format::Json, interrupts).await;
+    assert_eq!(ran.code(), 130);
+    assert!(ran.out.contains("\"cancelled\""), "{}", ran.out);
+}
+
+#[tokio::test]
+async fn too_many_model_requests_cancel_the_turn() {
+    let agent = agent(|method, _, connection| match method {
+        "session/prompt" => {
+            for round in 0..3 {
+                say(connection, &chunk("x"));
+                say(
+                    connection,
+                    &json!({"sessionUpdate": "tool_call", "toolCallId": round.to_string()}),
+                );
+            }
+            None
+        }
+        _ => basics(method),
+    });
+    let plan = Plan { max_turns: Some(2), ..a_plan() };
+    assert_eq!(ran(agent, plan, Format::Text, no_interrupts()).await.code(), 1);
+}
+
+/// An agent that asks for a permission and says what it was told.
+fn asking(asked: Arc<AtomicUsize>) -> impl ConnectTo<Client> {
+    agent(move |method, _, connection| {
+        if method != "session/prompt" {
+            return basics(method);
+        }
+        asked.fetch_add(1, Ordering::SeqCst);
+        let params = json!({"sessionId": "s1", "toolCall": {"toolCallId": "t", "title": "rm -rf x", "kind": "execute",
+            "name": "Bash", "rawInput": {"command": "rm -rf x"}},
+            "options": [{"optionId": "always", "kind": "allow_always", "name": "Always"},
+                        {"optionId": "yes", "kind": "allow_once", "name": "Yes"},
+                        {"optionId": "no", "kind": "reject_once", "name": "No"}]});
+        let request = UntypedMessage::new("session/request_permission", params).unwrap();
+        let sent = connection.send_request(request);
+        let back = connection.clone();
+        connection
+            .spawn(async move {
+                let answer = sent.block_task().await?;
+                say(&back, &chunk(answer["outcome"]["optionId"].as_str().unwrap_or("none")));
+                back.send_notification(UntypedMessage::new("done", json!({}))?)
+            })
+            .unwrap();
+        None
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn permissions_follow_the_rules_and_a_denial_is_said_and_is_code_4() {
+    let rules = |allow: &[&str]| {
+        let allow: Vec<String> = allow.iter().map(|rule| (*rule).to_owned()).collect();
+        Rules::parse(&allow, &[], Path::new("/")).unwrap()
+    };
+    // The scripted turn never ends by itself, so time ends it; what it said is what counts.
+    let limits = || Plan { timeout: Some(Duration::from_secs(1)), ..a_plan() };
+    let asked = Arc::new(AtomicUsize::new(0));
+    let denied = ran(asking(asked.clone()), limits(), Format::Text, no_interrupts()).await;
+    assert_eq!(denied.out, "no\n");
+    assert!(denied.err.contains("--allow 'Bash(rm -rf x)'"), "{}", denied.err);
+    let plan = Plan { rules: rules(&["Bash(rm *)"]), ..limits() };
+    let allowed = ran(asking(asked.clone()), plan, Format::Text, no_interrupts()).await;
+    assert_eq!((allowed.out.as_str(), allowed.err.as_str()), ("yes\n", ""));
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn a_denied_tool_is_code_4_even_when_the_turn_went_on() {
+    let mut turn = turn::Turn::default();
+    turn.denied.push("rm".to_owned());
+    let report = client::Report {
+        session: String::new(),
+        stop_reason: "end_turn".to_owned(),
+        usage: Value::Null,
+        turn,
+        ended_by: None,
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let failure =
+        Reporter::new(Format::Text, &mut out, &mut err, false).finish(&report).unwrap_err();
+    assert_eq!(failure.kind, ErrorKind::Refused);
+}
+
+#[tokio::test]
+async fn a_model_is_chosen_by_value_name_or_last_part_and_others_are_usage_errors() {
+    for (wanted, expected) in [("b/two", 0), ("Two", 0), ("two", 0), ("three", 2)] {
+        let chosen = Arc::new(AtomicUsize::new(0));
+        let seen = chosen.clone();
+        let agent = agent(move |method, params, _| {
+            if method == "session/set_config_option" {
+                assert_eq!((&params["configId"], &params["value"]), (&json!("m"), &json!("b/two")));
+                seen.fetch_add(1, Ordering::SeqCst);
+            }
+            basics(method)
+        });
+        let plan = Plan { model: Some(wanted.to_owned()), ..a_plan() };
+        let ran = ran(agent, plan, Format::Text, no_interrupts()).await;
+        assert_eq!(ran.code(), expected, "{wanted}");
+        assert_eq!(chosen.load(Ordering::SeqCst), usize::from(expected == 0));
+    }
+}
+
+#[tokio::test]
+async fn the_newest_session_of_the_directory_is_continued_over_all_pages() {
+    let agent = agent(|method, params, _| match method {
+        "session/list" if params["cursor"] == "2" => Some(json!({"sessions": [
+            {"sessionId": "new", "cwd": "/", "updatedAt": "2026-02-01T00:00:00Z"}]})),
+        "session/list" => Some(json!({"nextCursor": "2", "sessions": [
+            {"sessionId": "old", "cwd": "/", "updatedAt": "2026-01-01T00:00:00Z"},
+            {"sessionId": "elsewhere", "cwd": "/tmp", "updatedAt": "2026-03-01T00:00:00Z"}]})),
+        "session/resume" => {
+            assert_eq!(params["sessionId"], "new");
+            Some(json!({}))
+        }
+        "session/prompt" => {
+            assert_eq!(params["sessionId"], "new");
+            Some(json!({"stopReason": "end_turn"}))
+        }
+        _ => basics(method),
+    });
+    let plan = Plan { session: Which::Newest, ..a_plan() };
+    let ran = ran(agent, plan, Format::Json, no_interrupts()).await;
+    assert_eq!(ran.code(), 0, "{:?}", ran.outcome);
+}
+
+fn args(prompt: &[&str]) -> RunArgs {
+    RunArgs { prompt: prompt.iter().map(|word| (*word).to_owned()).collect(), ..RunArgs::default() }
+}
+
+#[test]
+fn the_prompt_comes_from_arguments_and_standard_input() {
+    let prompt = |words: &[&str], stdin: &str, tty| {
+        plan(&args(words), &mut stdin.as_bytes(), tty).map(|plan| plan.prompt)
+    };
+    assert_eq!(prompt(&["a"], "unread", false).unwrap(), "a");
+    assert_eq!(prompt(&[], "piped\n", false).unwrap(), "piped\n");
+    assert_eq!(prompt(&["Review:", "-"], "diff", false).unwrap(), "Review:\ndiff");
+    for wrong in [prompt(&[], "", true), prompt(&[], " \n", false), prompt(&["-"], "", false)] {
+        assert_eq!(wrong.unwrap_err().kind, ErrorKind::Usage);
+    }
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_a_usage_error() {
+    let args = RunArgs { cwd: Some("/no/such/place".into()), ..args(&["x"]) };
+    assert_eq!(plan(&args, &mut &b""[..], true).unwrap_err().kind, ErrorKind::Usage);
+}

@@ -1,0 +1,128 @@
+//! Records both wires to the file of `--trace`: one JSON object a line, secrets removed, so that a
+//! bug report is something to replay. Off it costs a look at a flag. Called by the engine's actor
+//! and by the transport of `serve`.
+//!
+//! `{"t":<ms since 1970>,"wire":"engine"|"acp","dir":"in"|"out","frame":<the message>}`; what is no
+//! JSON stands as text under `"text"`. `in` is what this program reads.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// Which wire a line was on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wire {
+    /// Between this program and the engine.
+    Engine,
+    /// Between the client and this program.
+    Acp,
+}
+
+/// Which way it went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// To this program.
+    In,
+    /// From this program.
+    Out,
+}
+
+/// Where lines are recorded; cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Trace(Option<Arc<File>>);
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    t: u128,
+    wire: Wire,
+    dir: Direction,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frame: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+}
+
+impl Trace {
+    /// Records nothing.
+    pub fn off() -> Self {
+        Self(None)
+    }
+
+    /// Appends to a file that only the user can read. Several traces of one process may share it.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+        Ok(Self(Some(Arc::new(file))))
+    }
+
+    /// The trace that the settings ask for; a file that cannot be opened is told in the log.
+    pub fn of(config: &crate::config::Config) -> Self {
+        let Some(path) = &config.trace else { return Self::off() };
+        Self::open(path).unwrap_or_else(|error| {
+            tracing::error!(%error, path = %path.display(), "cannot record the wires");
+            Self::off()
+        })
+    }
+
+    /// Whether lines are recorded.
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Records one line, written before this returns: what happened last is what matters most.
+    pub fn record(&self, wire: Wire, dir: Direction, line: &str) {
+        let Some(file) = &self.0 else { return };
+        let line = crate::redact::text(line);
+        let frame: Option<&RawValue> = serde_json::from_str(&line).ok();
+        let t = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let text = frame.is_none().then_some(&*line);
+        let Ok(mut entry) = serde_json::to_vec(&Entry { t, wire, dir, frame, text }) else {
+            return;
+        };
+        entry.push(b'\n');
+        // A full disk must not end the session that is being looked into.
+        (&**file).write_all(&entry).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_recorded_with_their_wire_and_without_secrets() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("trace.jsonl");
+        let trace = Trace::open(&path).unwrap();
+        trace.record(Wire::Engine, Direction::In, r#"{"id":1,"result":{"apiKey":"sesame"}}"#);
+        trace.clone().record(
+            Wire::Acp,
+            Direction::Out,
+            "not json, Authorization: Bearer sesame-sesame-sesame",
+        );
+        Trace::off().record(Wire::Acp, Direction::Out, "nowhere");
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("sesame"), "{text}");
+        let lines: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(
+            (&lines[0]["wire"], &lines[0]["dir"], &lines[0]["frame"]["id"]),
+            (&"engine".into(), &"in".into(), &1.into())
+        );
+        assert_eq!((&lines[1]["wire"], &lines[1]["dir"]), (&"acp".into(), &"out".into()));
+        assert!(lines[1]["text"].as_str().unwrap().starts_with("not json"));
+        let mode = std::os::unix::fs::PermissionsExt::mode(
+            &std::fs::metadata(&path).unwrap().permissions(),
+        );
+        assert_eq!((lines.len(), mode & 0o777), (2, 0o600));
+    }
+}
