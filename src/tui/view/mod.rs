@@ -1,6 +1,8 @@
 //! PURE. Model → cells. Knows ratatui, not ACP. [`draw`] is called by the loop for every frame.
 
+pub mod ansi;
 pub mod diff;
+pub mod highlight;
 pub mod markdown;
 pub mod theme;
 pub mod transcript;

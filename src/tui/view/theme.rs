@@ -470,6 +470,72 @@ fn syntax(p: &Palette, b: Brush) -> SyntaxTheme {
     }
 }
 
+/// A colour that a program printed: a palette index, or red, green and blue.
+pub fn terminal_color(codes: &[u16]) -> Color {
+    let byte = |at: usize| codes.get(at).map_or(0, |code| (*code).min(255) as u8);
+    match codes.len() {
+        3 => Color::Rgb(byte(0), byte(1), byte(2)),
+        _ => Color::Indexed(byte(0)),
+    }
+}
+
+impl Theme {
+    /// A printed style as far as this terminal can show it.
+    pub fn printed(&self, style: Style) -> Style {
+        Style {
+            fg: style.fg.and_then(|color| self.fitting(color)),
+            bg: style.bg.and_then(|color| self.fitting(color)),
+            ..style
+        }
+    }
+
+    fn fitting(&self, color: Color) -> Option<Color> {
+        match (self.spec.depth, color) {
+            (ColorDepth::None, _) => None,
+            (ColorDepth::Indexed, Color::Rgb(r, g, b)) => Some(Color::Indexed(cube(r, g, b))),
+            (ColorDepth::Ansi, Color::Rgb(r, g, b)) => Some(Color::Indexed(basic(r, g, b))),
+            (ColorDepth::Ansi, Color::Indexed(index)) if index > 15 => {
+                let (r, g, b) = uncube(index);
+                Some(Color::Indexed(basic(r, g, b)))
+            }
+            _ => Some(color),
+        }
+    }
+}
+
+/// The nearest colour of the 6x6x6 cube.
+fn cube(r: u8, g: u8, b: u8) -> u8 {
+    let step = |v: u8| -> u8 {
+        match v {
+            0..48 => 0,
+            48..115 => 1,
+            _ => (v - 35) / 40,
+        }
+    };
+    16 + 36 * step(r) + 6 * step(g) + step(b)
+}
+
+fn uncube(index: u8) -> (u8, u8, u8) {
+    if index >= 232 {
+        let grey = 8 + (index - 232) * 10;
+        return (grey, grey, grey);
+    }
+    let at = index.saturating_sub(16);
+    let level = |step: u8| if step == 0 { 0 } else { 55 + step * 40 };
+    (level(at / 36), level(at / 6 % 6), level(at % 6))
+}
+
+/// The nearest of the 16 colours: which channels are on, and whether brightly.
+fn basic(r: u8, g: u8, b: u8) -> u8 {
+    let most = r.max(g).max(b);
+    if most < 64 {
+        return 0;
+    }
+    let on = |v: u8, bit: u8| if v > most / 2 { bit } else { 0 };
+    let bright = if most > 200 { 8 } else { 0 };
+    on(r, 1) + on(g, 2) + on(b, 4) + bright
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,14 +1,46 @@
-//! Markdown → lines.
+//! Markdown → lines, once for a source that is known and piece by piece for one that streams.
+//!
+//! Owns the cut into pieces ([`scan`]), their drawing ([`render`], [`inline`]) and the unsettled
+//! end of a stream ([`stream`]). What a stream shows in the end is what the whole would have shown.
+
+mod inline;
+mod render;
+mod scan;
+pub(crate) mod stream;
+
+#[cfg(test)]
+mod tests;
 
 use ratatui::text::Line;
 
+use super::ansi;
+use super::highlight::Highlighter;
 use super::theme::Theme;
-use super::width;
 
-/// Renders `src` at `width` cells. Every line fits.
+pub(crate) use inline::wrap_line;
+pub(crate) use render::colour;
+
+/// Renders `src` at `width` cells. Every line fits. Code is not coloured; see [`render_with`].
 pub fn render(src: &str, width: usize, theme: &Theme) -> Vec<Line<'static>> {
-    width::wrap(src, width)
-        .into_iter()
-        .map(|row| Line::styled(row.to_owned(), theme.text))
-        .collect()
+    render_with(src, width, theme, &mut Highlighter::off())
+}
+
+/// Renders `src` with the colours of code that `code` has.
+pub fn render_with(
+    src: &str,
+    width: usize,
+    theme: &Theme,
+    code: &mut Highlighter,
+) -> Vec<Line<'static>> {
+    let src = ansi::prose(src);
+    let mut pen = render::Pen { theme, code, pending: false };
+    let mut out = Vec::new();
+    for piece in scan::pieces(&src) {
+        if piece.gap && !out.is_empty() {
+            out.push(Line::default());
+        }
+        let key = stream::key_of(&src, piece.start);
+        out.extend(render::piece(&src, &piece, width, key, &mut pen));
+    }
+    out
 }

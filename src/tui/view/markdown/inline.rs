@@ -1,0 +1,396 @@
+//! One piece of markdown → wrapped lines, through tui-markdown.
+//!
+//! Owns the style sheet, the wrapping of styled lines and what tui-markdown leaves undone: links
+//! whose label is their address, tables that are too narrow to read, ASCII-only frames.
+
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use tui_markdown::{AlertKind, Options, StyleSheet};
+
+use super::super::theme::Theme;
+use super::super::width::{cell_width, wrap};
+
+/// The theme as tui-markdown wants it.
+#[derive(Debug, Clone)]
+struct Sheet {
+    heading: Style,
+    subheading: Style,
+    code: Style,
+    link: Style,
+    dim: Style,
+    quote: Style,
+    marker: Style,
+    table_header: Style,
+    border: Style,
+}
+
+impl Sheet {
+    fn new(theme: &Theme) -> Self {
+        Self {
+            heading: theme.heading,
+            subheading: theme.subheading,
+            code: theme.code,
+            link: theme.link,
+            dim: theme.dim,
+            quote: theme.quote,
+            marker: theme.marker,
+            table_header: theme.table_header,
+            border: theme.border,
+        }
+    }
+}
+
+impl StyleSheet for Sheet {
+    fn heading(&self, level: u8) -> Style {
+        if level <= 1 { self.heading } else { self.subheading }
+    }
+    fn code(&self) -> Style {
+        self.code
+    }
+    fn link(&self) -> Style {
+        self.link
+    }
+    fn blockquote(&self) -> Style {
+        self.quote
+    }
+    fn heading_meta(&self) -> Style {
+        self.dim
+    }
+    fn metadata_block(&self) -> Style {
+        self.dim
+    }
+    fn heading_marker(&self, _level: u8) -> &'static str {
+        ""
+    }
+    fn code_block_fence(&self) -> &'static str {
+        ""
+    }
+    fn html(&self) -> Style {
+        self.dim
+    }
+    fn math_inline(&self) -> Style {
+        self.code
+    }
+    fn math_display(&self) -> Style {
+        self.code
+    }
+    fn footnote_ref(&self) -> Style {
+        self.marker
+    }
+    fn footnote_def(&self) -> Style {
+        self.dim
+    }
+    fn definition_term(&self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+    fn definition_description(&self) -> Style {
+        Style::new()
+    }
+    fn alert(&self, _kind: AlertKind) -> Style {
+        self.marker
+    }
+    fn table_header(&self) -> Style {
+        self.table_header
+    }
+    fn table_cell(&self) -> Style {
+        Style::new()
+    }
+    fn table_border(&self) -> Style {
+        self.border
+    }
+    fn list_marker(&self) -> Style {
+        self.marker
+    }
+    fn image_alt(&self) -> Style {
+        self.link
+    }
+}
+
+/// Renders paragraphs and what else a piece holds. Every line fits `width`.
+pub(super) fn text(src: &str, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let guarded = guard(src);
+    let options = Options::new(Sheet::new(theme));
+    let rendered = tui_markdown::from_str_with_options(&guarded, &options);
+    let mut out = Vec::new();
+    for line in rendered.lines {
+        let line = tidy_links(line, theme);
+        out.extend(wrap_line(&line, width));
+    }
+    if out.iter().all(|line| line.spans.iter().all(|span| span.content.trim().is_empty())) {
+        // A link definition on its own draws nothing; its source is better than silence.
+        return plain(src.trim_end(), width, theme.dim);
+    }
+    out
+}
+
+/// Renders a table: as it is when it fits, with wrapped cells when they stay readable, else as
+/// one `header: value` list per row.
+pub(super) fn table(src: &str, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let guarded = guard(src);
+    let options = Options::new(Sheet::new(theme));
+    let natural = tui_markdown::from_str_with_options(&guarded, &options);
+    let fits = |lines: &[Line<'_>]| lines.iter().all(|line| line_width(line) <= width);
+    if fits(&natural.lines) {
+        return natural.lines.into_iter().map(|line| frame(&line, theme)).collect();
+    }
+    let columns =
+        guarded.lines().nth(1).map_or(1, |row| row.trim().trim_matches('|').split('|').count());
+    if width >= columns * MIN_COLUMN + 1 {
+        let cells = u16::try_from(width).unwrap_or(u16::MAX);
+        let options = options.table_width(cells).table_row_dividers(true);
+        let wrapped = tui_markdown::from_str_with_options(&guarded, &options);
+        if fits(&wrapped.lines) {
+            return wrapped.lines.into_iter().map(|line| frame(&line, theme)).collect();
+        }
+    }
+    records(src, width, theme)
+}
+
+/// Cells per column, with its frame, below which a table is shown as records.
+const MIN_COLUMN: usize = 9;
+
+/// A table row by row, for screens too narrow for its columns.
+fn records(src: &str, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut rows = src.lines().filter(|line| !line.trim().is_empty());
+    let header = rows.next().map(cells).unwrap_or_default();
+    let mut out = Vec::new();
+    for row in rows.skip(1) {
+        if !out.is_empty() {
+            out.push(Line::default());
+        }
+        for (at, value) in cells(row).into_iter().enumerate() {
+            let name = header.get(at).cloned().unwrap_or_default();
+            let source = if name.is_empty() { value } else { format!("**{name}:** {value}") };
+            out.extend(text(&source, width, theme));
+        }
+    }
+    if out.is_empty() {
+        out = text(&header.join(" · "), width, theme);
+    }
+    out
+}
+
+/// The cells of a table row; an escaped pipe is part of its cell.
+fn cells(row: &str) -> Vec<String> {
+    let bare = row.trim();
+    let bare = bare.strip_prefix('|').unwrap_or(bare);
+    let bare = bare.strip_suffix('|').unwrap_or(bare);
+    let mut out = vec![String::new()];
+    let mut escaped = false;
+    for c in bare.chars() {
+        match (c, escaped) {
+            ('|', false) => out.push(String::new()),
+            (_, _) => {
+                if let Some(cell) = out.last_mut() {
+                    cell.push(c);
+                }
+            }
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    out.iter().map(|cell| cell.trim().to_owned()).collect()
+}
+
+/// Text without markup, wrapped.
+pub(super) fn plain(src: &str, width: usize, style: Style) -> Vec<Line<'static>> {
+    wrap(src, width).into_iter().map(|row| Line::styled(row.to_owned(), style)).collect()
+}
+
+/// tui-markdown takes `~x~` and `^x^` for subscript and superscript and drops the marks. A chat
+/// means them as they stand: `~5 to ~10`, `2^10`. Code spans are left alone.
+fn guard(src: &str) -> String {
+    if !src.contains(['~', '^']) {
+        return src.to_owned();
+    }
+    let mut out = String::with_capacity(src.len() + 16);
+    let mut rest = src;
+    while let Some(at) = rest.find(['`', '~', '^', '\\']) {
+        let (before, from) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        out.push_str(before);
+        let mark = from.chars().next().unwrap_or_default();
+        let run = from.chars().take_while(|c| *c == mark).count();
+        let mut used = run;
+        match mark {
+            '`' => {
+                let tick = from.get(..run).unwrap_or_default();
+                let after = from.get(run..).unwrap_or_default();
+                if let Some(len) = code_end(after, tick) {
+                    used = run + len;
+                }
+                out.push_str(from.get(..used).unwrap_or_default());
+            }
+            '\\' => {
+                used = 1 + from.chars().nth(1).map_or(0, char::len_utf8);
+                out.push_str(from.get(..used).unwrap_or_default());
+            }
+            '~' if run == 2 => out.push_str("~~"),
+            _ => {
+                for _ in 0..run {
+                    out.push('\\');
+                    out.push(mark);
+                }
+            }
+        }
+        rest = from.get(used..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Where a code span ends: after the next run of exactly as many backticks.
+fn code_end(after: &str, tick: &str) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let rest = after.get(at..)?;
+        let found = rest.find('`')?;
+        let run = rest.get(found..)?.bytes().take_while(|b| *b == b'`').count();
+        at += found + run;
+        if run == tick.len() {
+            return Some(at);
+        }
+    }
+}
+
+/// Drops an address that repeats its label, and dims the others.
+fn tidy_links<'a>(line: Line<'a>, theme: &Theme) -> Line<'a> {
+    if !line.spans.iter().any(|span| span.content == " (") {
+        return line;
+    }
+    let mut out: Vec<Span<'a>> = Vec::with_capacity(line.spans.len());
+    let mut spans = line.spans.into_iter().peekable();
+    let mut label = String::new();
+    while let Some(span) = spans.next() {
+        let opens = span.content == " ("
+            && !label.is_empty()
+            && spans.peek().is_some_and(|next| is_link(next.style, theme));
+        if opens {
+            let url = spans.next().map(|span| span.content).unwrap_or_default();
+            let closing = spans.next();
+            let same = url.strip_prefix("mailto:").unwrap_or(&url) == label;
+            if !same {
+                out.push(Span::styled(" (", theme.url));
+                out.push(Span::styled(url, theme.url));
+                out.extend(closing.map(|span| Span::styled(span.content, theme.url)));
+            }
+            label.clear();
+            continue;
+        }
+        if is_link(span.style, theme) {
+            label.push_str(&span.content);
+        } else {
+            label.clear();
+        }
+        out.push(span);
+    }
+    Line { spans: out, ..line }
+}
+
+fn is_link(style: Style, theme: &Theme) -> bool {
+    style.fg == theme.link.fg && style.add_modifier.contains(theme.link.add_modifier)
+}
+
+fn line_width(line: &Line<'_>) -> usize {
+    line.spans.iter().map(|span| cell_width(&span.content)).sum()
+}
+
+/// Makes a line own its text; frames are ASCII where glyphs must be.
+fn frame(line: &Line<'_>, theme: &Theme) -> Line<'static> {
+    let base = line.style;
+    let spans = line.spans.iter().map(|span| {
+        let text =
+            if theme.spec.utf8 { span.content.to_string() } else { ascii_frame(&span.content) };
+        Span::styled(text, base.patch(span.style))
+    });
+    Line::from_iter(spans)
+}
+
+fn ascii_frame(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '─' => '-',
+            '│' => '|',
+            '┌' | '┐' | '└' | '┘' | '├' | '┤' | '┬' | '┴' | '┼' => '+',
+            other => other,
+        })
+        .collect()
+}
+
+/// Wraps a styled line. Styles stay with their text.
+pub(crate) fn wrap_line(line: &Line<'_>, width: usize) -> Vec<Line<'static>> {
+    let mut flat = String::new();
+    let mut runs: Vec<(usize, Style)> = Vec::with_capacity(line.spans.len());
+    for span in &line.spans {
+        flat.push_str(&span.content);
+        runs.push((flat.len(), line.style.patch(span.style)));
+    }
+    let base = flat.as_ptr() as usize;
+    let mut run = 0;
+    wrap(&flat, width)
+        .into_iter()
+        .map(|row| {
+            let from = row.as_ptr() as usize - base;
+            slice_runs(row, from, &runs, &mut run)
+        })
+        .collect()
+}
+
+/// The spans of a row that begins at byte `from` of the text that `runs` describes.
+/// `run` is where the last row ended, since rows come in order.
+pub(crate) fn slice_runs(
+    row: &str,
+    from: usize,
+    runs: &[(usize, Style)],
+    run: &mut usize,
+) -> Line<'static> {
+    let mut spans = Vec::new();
+    let mut at = from;
+    let end = from + row.len();
+    while at < end {
+        let Some((until, style)) = runs.get(*run) else {
+            break;
+        };
+        if *until <= at {
+            *run += 1;
+            continue;
+        }
+        let stop = (*until).min(end);
+        let text = row.get(at - from..stop - from).unwrap_or_default();
+        spans.push(Span::styled(text.to_owned(), *style));
+        at = stop;
+    }
+    Line::from(spans)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(src: &str, width: usize) -> Vec<String> {
+        text(src, width, &Theme::default()).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn marks_that_people_mean_literally_stay() {
+        assert_eq!(shown("costs ~5 to ~10, 2^10^", 40), ["costs ~5 to ~10, 2^10^"]);
+        assert_eq!(shown("~a~ and `~b~` and ~~gone~~", 40), ["~a~ and ~b~ and gone"]);
+    }
+
+    #[test]
+    fn an_address_is_shown_once() {
+        assert_eq!(shown("<https://a.example>", 40), ["https://a.example"]);
+        assert_eq!(shown("[docs](https://a.example) (x)", 40), ["docs (https://a.example) (x)"]);
+    }
+
+    #[test]
+    fn a_link_definition_alone_shows_its_source() {
+        assert_eq!(shown("[a]: https://a.example", 40), ["[a]: https://a.example"]);
+    }
+
+    #[test]
+    fn a_table_too_narrow_for_columns_becomes_records() {
+        let src = "| name | 값 |\n|---|---|\n| one \\| two | 中文 |\n| x | y |";
+        let lines: Vec<String> =
+            table(src, 12, &Theme::default()).iter().map(ToString::to_string).collect();
+        assert_eq!(lines, ["name: one |", "two", "값: 中文", "", "name: x", "값: y"]);
+    }
+}
