@@ -19,8 +19,8 @@ use super::width::{cell_width, fit, split_at_width};
 const CONTEXT: usize = 3;
 /// After this long an approximate diff is taken.
 const LIMIT: Duration = Duration::from_millis(20);
-/// Cells from which both sides are shown beside each other.
-pub const SIDE_BY_SIDE: usize = 120;
+/// Cells from which both sides are shown beside each other: a card on a screen of 120 columns.
+pub const SIDE_BY_SIDE: usize = 112;
 /// Bytes of a line that are compared by word.
 const MAX_WORDS: usize = 1000;
 /// Bytes of one line that are drawn; the pager has the rest.
@@ -191,7 +191,8 @@ pub fn header(
     width: usize,
     theme: &Theme,
 ) -> Line<'static> {
-    let added = format!(" +{}", diff.added);
+    let lead = if path.is_empty() { "" } else { " " };
+    let added = format!("{lead}+{}", diff.added);
     let removed = format!(" -{}", diff.removed);
     let note = if created { " new file" } else { "" };
     let room = width.saturating_sub(added.len() + removed.len() + note.len());
@@ -411,6 +412,12 @@ fn words(line: &str, other: Option<&str>, style: Style, word: Style) -> Vec<(Str
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::format_collect,
+    clippy::format_push_string,
+    clippy::string_slice,
+    reason = "test texts are built plainly"
+)]
 mod tests {
     use super::*;
 

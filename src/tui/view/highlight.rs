@@ -380,6 +380,12 @@ fn table() -> Vec<(Scope, Class)> {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::format_collect,
+    clippy::format_push_string,
+    clippy::string_slice,
+    reason = "test texts are built plainly"
+)]
 mod tests {
     use super::*;
 

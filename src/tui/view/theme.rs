@@ -177,10 +177,10 @@ pub struct Glyphs {
     pub dot: &'static str,
     /// The thumb of the scrollbar.
     pub thumb: &'static str,
-    /// The track of the scrollbar.
-    pub track: &'static str,
     /// Points down: new text below.
     pub down: &'static str,
+    /// What to do next.
+    pub arrow: &'static str,
     /// A notice.
     pub info: &'static str,
     /// A warning.
@@ -209,8 +209,8 @@ static UNICODE: Glyphs = Glyphs {
     unfolded: "▾",
     dot: "·",
     thumb: "┃",
-    track: "│",
     down: "↓",
+    arrow: "→",
     info: "ℹ",
     warning: "!",
     spinner: &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"],
@@ -235,8 +235,8 @@ static ASCII: Glyphs = Glyphs {
     unfolded: "v",
     dot: "-",
     thumb: "#",
-    track: "|",
     down: "v",
+    arrow: "->",
     info: "i",
     warning: "!",
     spinner: &["|", "/", "-", "\\"],

@@ -135,7 +135,7 @@ pub(super) fn table(src: &str, width: usize, theme: &Theme) -> Vec<Line<'static>
     }
     let columns =
         guarded.lines().nth(1).map_or(1, |row| row.trim().trim_matches('|').split('|').count());
-    if width >= columns * MIN_COLUMN + 1 {
+    if width > columns * MIN_COLUMN {
         let cells = u16::try_from(width).unwrap_or(u16::MAX);
         let options = options.table_width(cells).table_row_dividers(true);
         let wrapped = tui_markdown::from_str_with_options(&guarded, &options);
@@ -192,7 +192,7 @@ fn cells(row: &str) -> Vec<String> {
 }
 
 /// Text without markup, wrapped.
-pub(super) fn plain(src: &str, width: usize, style: Style) -> Vec<Line<'static>> {
+pub(crate) fn plain(src: &str, width: usize, style: Style) -> Vec<Line<'static>> {
     wrap(src, width).into_iter().map(|row| Line::styled(row.to_owned(), style)).collect()
 }
 
@@ -301,7 +301,7 @@ fn frame(line: &Line<'_>, theme: &Theme) -> Line<'static> {
             if theme.spec.utf8 { span.content.to_string() } else { ascii_frame(&span.content) };
         Span::styled(text, base.patch(span.style))
     });
-    Line::from_iter(spans)
+    spans.collect()
 }
 
 fn ascii_frame(text: &str) -> String {
@@ -336,12 +336,7 @@ pub(crate) fn wrap_line(line: &Line<'_>, width: usize) -> Vec<Line<'static>> {
 
 /// The spans of a row that begins at byte `from` of the text that `runs` describes.
 /// `run` is where the last row ended, since rows come in order.
-pub(crate) fn slice_runs(
-    row: &str,
-    from: usize,
-    runs: &[(usize, Style)],
-    run: &mut usize,
-) -> Line<'static> {
+fn slice_runs(row: &str, from: usize, runs: &[(usize, Style)], run: &mut usize) -> Line<'static> {
     let mut spans = Vec::new();
     let mut at = from;
     let end = from + row.len();

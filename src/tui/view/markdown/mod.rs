@@ -9,6 +9,12 @@ mod scan;
 pub(crate) mod stream;
 
 #[cfg(test)]
+#[allow(
+    clippy::format_collect,
+    clippy::format_push_string,
+    clippy::string_slice,
+    reason = "test texts are built plainly"
+)]
 mod tests;
 
 use ratatui::text::Line;
@@ -17,8 +23,7 @@ use super::ansi;
 use super::highlight::Highlighter;
 use super::theme::Theme;
 
-pub(crate) use inline::wrap_line;
-pub(crate) use render::colour;
+pub(crate) use inline::{plain, wrap_line};
 
 /// Renders `src` at `width` cells. Every line fits. Code is not coloured; see [`render_with`].
 pub fn render(src: &str, width: usize, theme: &Theme) -> Vec<Line<'static>> {

@@ -324,7 +324,7 @@ fn code_row(mut spans: Vec<Span<'static>>, theme: &Theme) -> Line<'static> {
 }
 
 /// The spans of a row of code that begins at byte `from` of its line.
-pub(crate) fn colour(row: &str, from: usize, runs: &[Run], theme: &Theme) -> Vec<Span<'static>> {
+fn colour(row: &str, from: usize, runs: &[Run], theme: &Theme) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     let mut at = from;
     let end = from + row.len();

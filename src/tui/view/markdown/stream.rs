@@ -34,6 +34,15 @@ impl Unit {
         self.part.map_or(self.piece.end - self.piece.start, |part| part.to - part.from)
     }
 
+    /// Where it begins in its source.
+    pub(crate) fn start(&self) -> usize {
+        self.piece.start
+            + self.part.map_or(0, |part| match &self.piece.kind {
+                Kind::Fence(fence) => fence.body + part.from,
+                _ => 0,
+            })
+    }
+
     /// Lines it is sure to have: code is not joined as prose is.
     pub(crate) fn is_code(&self) -> bool {
         self.part.is_some()

@@ -1,15 +1,50 @@
-//! The conversation on the screen.
+//! The conversation on the screen: which rows are visible, where they are, and what they show.
+//!
+//! Owns [`TranscriptView`]: scroll state, folds, selection and the caches. A frame lays out only
+//! what it shows; its cost does not grow with the conversation. The place of a reader who scrolled
+//! up is a block and a row of it, so nothing that arrives below or is measured above moves it.
+//! Must not change the transcript. Called by the application loop.
 
-use std::collections::HashSet;
+mod card;
+mod heights;
+mod layout;
+mod output;
+pub(crate) mod rows;
+mod scroll;
+
+#[cfg(test)]
+#[allow(
+    clippy::format_collect,
+    clippy::format_push_string,
+    clippy::string_slice,
+    reason = "test texts are built plainly"
+)]
+mod tests;
+
+use std::collections::HashMap;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::text::Line;
-use ratatui::widgets::Widget;
+use ratatui::text::{Line, Span};
 
-use super::theme::Theme;
+use super::highlight::Highlighter;
+use super::theme::{Theme, ThemeSpec};
 use crate::tui::model::transcript::Transcript;
-use crate::tui::model::transcript::block::BlockId;
+use crate::tui::model::transcript::block::{BlockId, BlockKind, Plan};
+use crate::tui::model::transcript::tool::ToolStatus;
+use heights::Heights;
+use layout::{Env, Fold, Layout};
+use rows::Slot;
+use scroll::{Op, Place};
+
+/// Columns left of the text: a glyph and a blank.
+const GUTTER: u16 = 2;
+/// Columns right of the text: a blank and the scrollbar.
+const MARGIN: u16 = 2;
+/// Lines kept in caches before those out of sight are dropped.
+const MAX_KEPT: usize = 8_000;
+/// Layouts kept before those out of sight are dropped.
+const MAX_LAYOUTS: usize = 512;
 
 /// What lies under a screen position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,17 +55,66 @@ pub struct Hit {
     pub header: bool,
 }
 
-/// Scroll state and caches of the conversation. Scroll wishes are carried out by the next
+/// Scroll state and caches of the conversation. Wishes are carried out by the next
 /// [`TranscriptView::render`].
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TranscriptView {
-    expanded: HashSet<BlockId>,
+    fold: Fold,
+    heights: Heights,
+    layouts: HashMap<usize, Layout>,
+    code: Highlighter,
+    width: usize,
+    spec: Option<ThemeSpec>,
+    following: bool,
+    top: Place,
+    ops: Vec<Op>,
+    selected: Option<BlockId>,
+    needle: Option<String>,
+    current: Option<BlockId>,
+    /// Top-level blocks, and the revision of the last, when the reader scrolled away.
+    seen: Option<(usize, u32)>,
+    new_below: usize,
+    area: Rect,
+    hits: Vec<Option<Hit>>,
+    /// First and last top-level block of the last frame.
+    visible: (usize, usize),
+    kept: usize,
+}
+
+impl Default for TranscriptView {
+    fn default() -> Self {
+        Self {
+            fold: Fold::default(),
+            heights: Heights::default(),
+            layouts: HashMap::new(),
+            code: Highlighter::off(),
+            width: 0,
+            spec: None,
+            following: true,
+            top: Place::default(),
+            ops: Vec::new(),
+            selected: None,
+            needle: None,
+            current: None,
+            seen: None,
+            new_below: 0,
+            area: Rect::default(),
+            hits: Vec::new(),
+            visible: (0, 0),
+            kept: 0,
+        }
+    }
 }
 
 impl TranscriptView {
     /// Makes a view that follows the tail.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Gives the view what colours code. Without, code is plain.
+    pub fn set_highlighter(&mut self, code: Highlighter) {
+        self.code = code;
     }
 
     /// Draws the visible part of the conversation into `area`.
@@ -40,72 +124,300 @@ impl TranscriptView {
         area: Rect,
         buf: &mut Buffer,
         theme: &Theme,
-        _now_ms: u64,
+        now_ms: u64,
     ) {
-        let mut lines: Vec<Line<'static>> = Vec::new();
-        for id in transcript.roots() {
-            let text = crate::tui::model::transcript::source::of_block(transcript, *id)
-                .unwrap_or_default();
-            lines.extend(super::markdown::render(&text, usize::from(area.width), theme));
-            lines.push(Line::default());
+        let area = area.intersection(buf.area);
+        self.area = area;
+        self.hits.clear();
+        if area.width <= GUTTER + MARGIN || area.height == 0 {
+            return;
         }
-        let skip = lines.len().saturating_sub(usize::from(area.height));
-        for (y, line) in (area.y..area.bottom()).zip(lines.into_iter().skip(skip)) {
-            line.render(Rect { y, height: 1, ..area }, buf);
+        let env =
+            Env { transcript, theme, width: usize::from(area.width - GUTTER - MARGIN), now_ms };
+        self.code.poll();
+        self.measure(&env);
+        for op in std::mem::take(&mut self.ops) {
+            self.carry_out(&op, &env);
+        }
+        self.settle_top(&env);
+        self.draw(&env, buf);
+        self.count_new(transcript);
+        self.scrollbar(&env, buf);
+        self.evict();
+    }
+
+    /// Takes in new blocks, a new width and a new theme.
+    fn measure(&mut self, env: &Env<'_>) {
+        let spec = Some(env.theme.spec);
+        let changed = self.width != env.width || self.spec != spec;
+        let gone = self.heights.len() > env.transcript.roots().len();
+        if changed || gone {
+            if self.spec != spec || gone {
+                self.layouts.clear();
+                self.kept = 0;
+            }
+            self.width = env.width;
+            self.spec = spec;
+            self.heights.clear();
+        }
+        let known = self.heights.len();
+        for id in env.transcript.roots().get(known..).unwrap_or_default() {
+            let height =
+                env.transcript.block(*id).map_or(1, |block| layout::estimate(block, env.width));
+            self.heights.push(height);
+        }
+        let Some(last) = env.transcript.roots().last() else {
+            return;
+        };
+        let at = self.heights.len() - 1;
+        if !self.layouts.contains_key(&at)
+            && let Some(block) = env.transcript.block(*last)
+        {
+            self.heights.set(at, layout::estimate(block, env.width));
         }
     }
 
-    /// Scrolls by rows; negative is up.
-    pub fn scroll_by(&mut self, _rows: isize) {}
+    /// The layout of a top-level block, up to date.
+    fn layout(&mut self, root: usize, env: &Env<'_>) -> Option<&mut Layout> {
+        let block = env.transcript.block(*env.transcript.roots().get(root)?)?;
+        let layout = self.layouts.entry(root).or_default();
+        if layout.sync(block, env, &self.fold, &mut self.code, root == 0) {
+            self.heights.set(root, layout.height());
+        }
+        Some(layout)
+    }
 
-    /// Scrolls by pages; negative is up.
-    pub fn page(&mut self, _pages: isize) {}
+    fn segments(&mut self, root: usize, env: &Env<'_>) -> usize {
+        self.layout(root, env).map_or(0, |layout| layout.segments().len())
+    }
 
-    /// Goes to the first row.
-    pub fn to_top(&mut self) {}
+    /// Rows of a segment, which is laid out for it.
+    fn rows(&mut self, root: usize, segment: usize, env: &Env<'_>) -> u32 {
+        if self.layout(root, env).is_none() {
+            return 0;
+        }
+        let Some(layout) = self.layouts.get_mut(&root) else {
+            return 0;
+        };
+        let before = layout.segments().get(segment).map_or(0, layout::Segment::rows);
+        let had = layout.segments().get(segment).is_some_and(|segment| segment.lines().is_some());
+        let rows = layout.draw(segment, env, &self.fold, &mut self.code);
+        if !had {
+            self.kept += rows as usize;
+        }
+        if rows != before {
+            let height = self.heights.get(root);
+            self.heights.set(root, (height + rows).saturating_sub(before));
+        }
+        rows
+    }
 
-    /// Goes to the last row and follows it.
-    pub fn to_tail(&mut self) {}
+    fn draw(&mut self, env: &Env<'_>, buf: &mut Buffer) {
+        let area = self.area;
+        let mut place = self.top;
+        let mut y = area.y;
+        self.visible = (place.root, place.root);
+        while y < area.bottom() {
+            let segments = self.segments(place.root, env);
+            if place.segment >= segments {
+                if place.root + 1 >= env.transcript.roots().len() {
+                    break;
+                }
+                place = Place { root: place.root + 1, ..Place::default() };
+                continue;
+            }
+            let rows = self.rows(place.root, place.segment, env);
+            self.visible.1 = place.root;
+            while place.line < rows && y < area.bottom() {
+                self.draw_row(place, y, env, buf);
+                place.line += 1;
+                y += 1;
+            }
+            place.segment += 1;
+            place.line = 0;
+        }
+        while self.hits.len() < usize::from(area.height) {
+            self.hits.push(None);
+        }
+    }
 
-    /// Goes to the previous prompt.
-    pub fn to_previous_prompt(&mut self) {}
+    fn draw_row(&mut self, place: Place, y: u16, env: &Env<'_>, buf: &mut Buffer) {
+        let Some(segment) =
+            self.layouts.get(&place.root).and_then(|layout| layout.segments().get(place.segment))
+        else {
+            return;
+        };
+        let gap = u32::from(segment.gap);
+        let Some(line_at) = place.line.checked_sub(gap) else {
+            self.hits.push(None);
+            return;
+        };
+        let Some(block) = env.transcript.block(segment.block) else {
+            return;
+        };
+        let indent = u16::from(segment.depth) * 2;
+        let x = self.area.x + indent.min(self.area.width / 2);
+        let text = Slot {
+            x: x + GUTTER,
+            y,
+            width: (self.area.right() - MARGIN).saturating_sub(x + GUTTER),
+        };
+        let header = line_at == 0 && segment.is_card();
+        let leads = place.segment == 0 || segment.is_card();
+        if line_at == 0 && leads {
+            let (glyph, style) = card::glyph(block, env.theme, env.now_ms);
+            let gutter = Slot { x, y, width: GUTTER };
+            rows::draw(buf, gutter, &Line::from(Span::styled(glyph, style)));
+        }
+        if self.selected == Some(segment.block) {
+            let bar = Line::from(Span::styled(env.theme.glyphs.bar, env.theme.accent));
+            let slot = Slot { x: x + 1, y, width: 1 };
+            rows::draw(buf, slot, &bar);
+        }
+        let desk = layout::desk(env, &self.fold, segment);
+        let live = if header && moves(&block.kind) {
+            card::header(block, &desk, env.now_ms)
+        } else {
+            None
+        };
+        let cached = segment.lines().and_then(|lines| lines.get(line_at as usize));
+        if let Some(line) = live.as_ref().or(cached) {
+            rows::draw(buf, text, line);
+        }
+        self.hits.push(Some(Hit { block: segment.block, header }));
+        if let Some(needle) = &self.needle {
+            let style = if self.current == Some(segment.block) {
+                env.theme.found_current
+            } else {
+                env.theme.found
+            };
+            rows::mark(buf, text, needle, style);
+        }
+    }
 
-    /// Goes to the next prompt.
-    pub fn to_next_prompt(&mut self) {}
+    fn count_new(&mut self, transcript: &Transcript) {
+        let roots = transcript.roots();
+        let rev_of = |at: Option<&BlockId>| {
+            at.and_then(|id| transcript.block(*id)).map_or(0, |block| block.rev)
+        };
+        if self.following {
+            self.seen = Some((roots.len(), rev_of(roots.last())));
+            self.new_below = 0;
+            return;
+        }
+        let (count, rev) = *self.seen.get_or_insert_with(|| (roots.len(), rev_of(roots.last())));
+        let grown = count > 0 && rev_of(roots.get(count - 1)) != rev;
+        self.new_below = roots.len().saturating_sub(count) + usize::from(grown);
+    }
 
-    /// Brings a block to the top of the screen.
-    pub fn to_block(&mut self, _id: BlockId) {}
+    fn scrollbar(&mut self, env: &Env<'_>, buf: &mut Buffer) {
+        let view = u64::from(self.area.height);
+        let total = self.heights.total();
+        if total <= view {
+            return;
+        }
+        let above = self.heights.before(self.top.root) + u64::from(self.row_in_root());
+        let thumb = (view * view / total).clamp(1, view);
+        let room = view - thumb;
+        let at =
+            if self.following { room } else { (above * room / (total - view).max(1)).min(room) };
+        let x = self.area.right() - 1;
+        let (glyph, style) = (env.theme.glyphs.thumb, env.theme.border);
+        for row in at..at + thumb {
+            let y = self.area.y + u16::try_from(row).unwrap_or(0);
+            rows::draw_text(buf, (x, y), x + 1, glyph, style);
+        }
+    }
+
+    /// Drops what is far out of sight. Sources stay in the model.
+    fn evict(&mut self) {
+        if self.kept <= MAX_KEPT && self.layouts.len() <= MAX_LAYOUTS {
+            return;
+        }
+        let (first, last) = self.visible;
+        let newest = self.heights.len().saturating_sub(1);
+        let near = first.saturating_sub(8)..=last + 8;
+        let too_many = self.layouts.len() > MAX_LAYOUTS;
+        self.kept = 0;
+        self.layouts.retain(|root, layout| {
+            if near.contains(root) {
+                self.kept += layout.kept();
+                return true;
+            }
+            layout.drop_lines();
+            !too_many || *root == newest
+        });
+        // One answer may be longer than everything else together.
+        if self.kept > MAX_KEPT * 2 {
+            for layout in self.layouts.values_mut() {
+                layout.drop_lines();
+            }
+            self.kept = 0;
+        }
+    }
+
+    // ---- what the keys and the mouse do ------------------------------------------------------
 
     /// Whether the last row is kept in sight as text arrives.
     pub fn is_following(&self) -> bool {
-        true
+        self.following
     }
 
-    /// Blocks below the screen that came or grew since the person scrolled away.
+    /// Blocks below the screen that came or grew since the reader scrolled away.
     pub fn new_below(&self) -> usize {
-        0
+        self.new_below
     }
 
     /// What is at a screen position, as of the last frame.
-    pub fn hit(&self, _x: u16, _y: u16) -> Option<Hit> {
-        None
-    }
-
-    /// Folds or unfolds a block.
-    pub fn toggle(&mut self, id: BlockId) {
-        if !self.expanded.remove(&id) {
-            self.expanded.insert(id);
+    pub fn hit(&self, x: u16, y: u16) -> Option<Hit> {
+        if !self.area.contains((x, y).into()) {
+            return None;
         }
+        *self.hits.get(usize::from(y - self.area.y))?
     }
 
-    /// Unfolds every block, or folds every block.
-    pub fn expand_all(&mut self, _expanded: bool) {}
+    /// Whether a block is unfolded.
+    pub fn is_expanded(&self, id: BlockId) -> bool {
+        self.fold.is_open(id)
+    }
 
     /// Marks a block as selected, for the keys that act on one block.
-    pub fn select(&mut self, _id: Option<BlockId>) {}
+    pub fn select(&mut self, id: Option<BlockId>) {
+        self.selected = id;
+    }
 
     /// The selected block.
     pub fn selected(&self) -> Option<BlockId> {
-        None
+        self.selected
+    }
+
+    /// Marks every match of `needle` on the screen, those in `current` as the one the search
+    /// stands on.
+    pub fn mark_matches(&mut self, needle: Option<&str>, current: Option<BlockId>) {
+        self.needle = needle.filter(|needle| !needle.is_empty()).map(str::to_lowercase);
+        self.current = current;
+    }
+}
+
+/// Draws a plan's rows, for a dock.
+pub fn plan_lines(
+    transcript: &Transcript,
+    plan: &Plan,
+    width: usize,
+    theme: &Theme,
+) -> Vec<Line<'static>> {
+    let desk = card::Desk { transcript, theme, width, expanded: true };
+    let mut out = Vec::new();
+    card::plan(plan, &desk, &mut out);
+    out
+}
+
+/// Whether a card's header changes with the clock.
+fn moves(kind: &BlockKind) -> bool {
+    match kind {
+        BlockKind::Tool(call) => call.status == ToolStatus::Running,
+        BlockKind::Subagent(agent) => agent.running,
+        BlockKind::Thought(message) => message.streaming,
+        _ => false,
     }
 }

@@ -636,4 +636,10 @@ fn flush_blanks(blanks: &mut usize, add: &mut impl FnMut(&str, bool)) {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::format_collect,
+    clippy::format_push_string,
+    clippy::string_slice,
+    reason = "test texts are built plainly"
+)]
 mod tests;

@@ -1,0 +1,336 @@
+//! The rows of one top-level block with everything nested in it, made when they are needed.
+//!
+//! Owns [`Layout`]: a list of segments, each drawn once for a width and kept until its source, the
+//! width or the theme changes. A streaming answer settles segment by segment; only its unsettled
+//! end is drawn again.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use ratatui::text::Line;
+
+use super::super::highlight::Highlighter;
+use super::super::markdown::stream::{Brush, Stream, Unit, key_of};
+use super::super::theme::Theme;
+use super::card::{self, Desk};
+use crate::tui::model::transcript::Transcript;
+use crate::tui::model::transcript::block::{Block, BlockId, BlockKind, Message};
+
+/// Which blocks are unfolded.
+#[derive(Debug, Default)]
+pub(super) struct Fold {
+    /// Whether blocks are unfolded unless flipped.
+    pub(super) all: bool,
+    pub(super) flipped: HashSet<BlockId>,
+}
+
+impl Fold {
+    pub(super) fn is_open(&self, id: BlockId) -> bool {
+        self.all != self.flipped.contains(&id)
+    }
+
+    pub(super) fn toggle(&mut self, id: BlockId) {
+        if !self.flipped.remove(&id) {
+            self.flipped.insert(id);
+        }
+    }
+}
+
+/// What laying out takes.
+#[derive(Debug)]
+pub(super) struct Env<'a> {
+    pub(super) transcript: &'a Transcript,
+    pub(super) theme: &'a Theme,
+    /// Cells of text, gutter and scrollbar aside.
+    pub(super) width: usize,
+    pub(super) now_ms: u64,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// A whole block.
+    Whole,
+    /// A settled stretch of an answer.
+    Settled(Unit),
+    /// A stretch of an answer's unsettled end.
+    Tail(Unit),
+}
+
+/// Rows that are drawn, kept and dropped together.
+#[derive(Debug)]
+pub(super) struct Segment {
+    /// The block it shows.
+    pub(super) block: BlockId,
+    /// Levels below the top-level block.
+    pub(super) depth: u8,
+    /// Whether a blank row goes before it.
+    pub(super) gap: bool,
+    kind: Kind,
+    rev: u32,
+    open: bool,
+    lines: Option<Rc<[Line<'static>]>>,
+    /// Rows without the gap; a guess while there are no lines.
+    height: u32,
+    /// The highlighter's version when colours were still missing.
+    awaits: Option<u64>,
+}
+
+impl Segment {
+    /// Rows with the gap.
+    pub(super) fn rows(&self) -> u32 {
+        self.height + u32::from(self.gap)
+    }
+
+    /// Whether its first row is a header that depends on the clock.
+    pub(super) fn is_card(&self) -> bool {
+        matches!(self.kind, Kind::Whole)
+    }
+
+    /// The rows, once drawn.
+    pub(super) fn lines(&self) -> Option<&Rc<[Line<'static>]>> {
+        self.lines.as_ref()
+    }
+
+    /// Whether it shows the source from `start()` on, and where that is.
+    pub(super) fn start(&self) -> Option<usize> {
+        match &self.kind {
+            Kind::Settled(unit) => Some(unit.start()),
+            Kind::Whole | Kind::Tail(_) => None,
+        }
+    }
+}
+
+/// The rows of a top-level block.
+#[derive(Debug, Default)]
+pub(super) struct Layout {
+    segments: Vec<Segment>,
+    rev: Option<u32>,
+    width: usize,
+    stream: Option<Stream>,
+    /// How many segments are settled.
+    settled: usize,
+    tail: String,
+    epoch: u32,
+}
+
+impl Layout {
+    /// The segments, in order.
+    pub(super) fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// Rows of all segments, as far as known.
+    pub(super) fn height(&self) -> u32 {
+        self.segments.iter().map(Segment::rows).sum()
+    }
+
+    /// Forgets what it knows of the block, but not the settled source.
+    pub(super) fn invalidate(&mut self) {
+        self.rev = None;
+    }
+
+    /// Drops the lines; heights stay.
+    pub(super) fn drop_lines(&mut self) -> usize {
+        let mut dropped = 0;
+        for segment in &mut self.segments {
+            dropped += segment.lines.take().map_or(0, |lines| lines.len());
+        }
+        dropped
+    }
+
+    /// Lines that are kept.
+    pub(super) fn kept(&self) -> usize {
+        self.segments
+            .iter()
+            .filter_map(|segment| segment.lines.as_ref())
+            .map(|lines| lines.len())
+            .sum()
+    }
+
+    /// Brings the list of segments up to date. `first` says that nothing is above.
+    /// Returns whether anything changed.
+    pub(super) fn sync(
+        &mut self,
+        root: &Block,
+        env: &Env<'_>,
+        fold: &Fold,
+        code: &mut Highlighter,
+        first: bool,
+    ) -> bool {
+        if self.rev == Some(root.rev) && self.width == env.width {
+            return false;
+        }
+        if self.width != env.width {
+            self.width = env.width;
+            for segment in &mut self.segments {
+                segment.lines = None;
+            }
+        }
+        self.rev = Some(root.rev);
+        match &root.kind {
+            BlockKind::Assistant(message) => self.message(root, message, env, code, first),
+            _ => self.cards(root, env, fold, first),
+        }
+        true
+    }
+
+    fn message(
+        &mut self,
+        root: &Block,
+        message: &Message,
+        env: &Env<'_>,
+        code: &mut Highlighter,
+        first: bool,
+    ) {
+        if self.stream.is_none() || self.epoch != message.epoch {
+            self.stream = Some(Stream::new(key_of(root.id, message.epoch as usize)));
+            self.epoch = message.epoch;
+            self.segments.clear();
+            self.settled = 0;
+        }
+        let Some(stream) = &mut self.stream else {
+            return;
+        };
+        self.segments.truncate(self.settled);
+        let mut units = Vec::new();
+        stream.advance(&message.text, &mut units);
+        for unit in units {
+            let gap = if self.segments.is_empty() { !first } else { unit.gap() };
+            let height = guess(unit.len(), unit.is_code(), env.width);
+            self.segments.push(Segment {
+                block: root.id,
+                depth: 0,
+                gap,
+                kind: Kind::Settled(unit),
+                rev: root.rev,
+                open: true,
+                lines: None,
+                height,
+                awaits: None,
+            });
+        }
+        self.settled = self.segments.len();
+        let (text, units) = stream.tail(&message.text, message.streaming);
+        self.tail = text;
+        for unit in units {
+            let mut brush = Brush { width: env.width, theme: env.theme, code };
+            let (lines, pending) = stream.draw_tail(&self.tail, &unit, &mut brush);
+            let gap = if self.segments.is_empty() { !first } else { unit.gap() };
+            self.segments.push(Segment {
+                block: root.id,
+                depth: 0,
+                gap,
+                kind: Kind::Tail(unit),
+                rev: root.rev,
+                open: true,
+                height: rows_of(&lines),
+                lines: Some(lines.into()),
+                awaits: pending.then(|| code.version()),
+            });
+        }
+    }
+
+    /// A card and, when it is unfolded, the cards nested in it.
+    fn cards(&mut self, root: &Block, env: &Env<'_>, fold: &Fold, first: bool) {
+        let mut old = std::mem::take(&mut self.segments).into_iter();
+        let mut stack = vec![(root.id, 0u8)];
+        while let Some((id, depth)) = stack.pop() {
+            let Some(block) = env.transcript.block(id) else {
+                continue;
+            };
+            let open = fold.is_open(id);
+            let known = old.next().filter(|segment| {
+                segment.block == id && segment.rev == block.rev && segment.open == open
+            });
+            let gap = if self.segments.is_empty() { !first } else { open };
+            self.segments.push(known.unwrap_or(Segment {
+                block: id,
+                depth,
+                gap,
+                kind: Kind::Whole,
+                rev: block.rev,
+                open,
+                lines: None,
+                height: 3,
+                awaits: None,
+            }));
+            if open {
+                let below = block.children.iter().rev();
+                stack.extend(below.map(|child| (*child, depth.saturating_add(1))));
+            }
+        }
+        self.settled = self.segments.len();
+    }
+
+    /// Makes the lines of a segment. Returns its rows.
+    pub(super) fn draw(
+        &mut self,
+        at: usize,
+        env: &Env<'_>,
+        fold: &Fold,
+        code: &mut Highlighter,
+    ) -> u32 {
+        let Some(segment) = self.segments.get_mut(at) else {
+            return 0;
+        };
+        let stale = segment.awaits.is_some_and(|version| version != code.version());
+        if segment.lines.is_some() && !stale {
+            return segment.rows();
+        }
+        let Some(block) = env.transcript.block(segment.block) else {
+            return segment.rows();
+        };
+        let (lines, pending) = match (&segment.kind, &self.stream, &block.kind) {
+            (Kind::Settled(unit), Some(stream), BlockKind::Assistant(message)) => {
+                let mut brush = Brush { width: env.width, theme: env.theme, code };
+                stream.draw(&message.text, unit, &mut brush)
+            }
+            (Kind::Tail(unit), Some(stream), _) => {
+                let mut brush = Brush { width: env.width, theme: env.theme, code };
+                stream.draw_tail(&self.tail, unit, &mut brush)
+            }
+            _ => {
+                let desk = desk(env, fold, segment);
+                (card::lines(block, &desk, env.now_ms), false)
+            }
+        };
+        segment.height = rows_of(&lines);
+        segment.lines = Some(lines.into());
+        segment.awaits = pending.then(|| code.version());
+        segment.rows()
+    }
+}
+
+/// What drawing a segment's card takes.
+pub(super) fn desk<'a>(env: &Env<'a>, fold: &Fold, segment: &Segment) -> Desk<'a> {
+    let indent = usize::from(segment.depth) * 2;
+    Desk {
+        transcript: env.transcript,
+        theme: env.theme,
+        width: env.width.saturating_sub(indent).max(4),
+        expanded: fold.is_open(segment.block),
+    }
+}
+
+fn rows_of(lines: &[Line<'_>]) -> u32 {
+    u32::try_from(lines.len()).unwrap_or(u32::MAX)
+}
+
+/// Rows that so many bytes may take.
+fn guess(bytes: usize, code: bool, width: usize) -> u32 {
+    let per_row = if code { 28 } else { width.max(1) };
+    u32::try_from(bytes / per_row + 1).unwrap_or(u32::MAX)
+}
+
+/// Rows that a block which was never drawn may take, with its gap.
+pub(super) fn estimate(block: &Block, width: usize) -> u32 {
+    match &block.kind {
+        BlockKind::User(m) => guess(m.text.len(), false, width).min(21) + 1,
+        BlockKind::Assistant(m) => guess(m.text.len(), false, width) + 1,
+        BlockKind::Thought(_) | BlockKind::TurnEnd(_) => 2,
+        BlockKind::Tool(_) => 5,
+        BlockKind::Plan(plan) => u32::try_from(plan.entries.len()).unwrap_or(0) + 2,
+        BlockKind::Notice(_) | BlockKind::Subagent(_) => 3,
+        BlockKind::Unknown(_) => 8,
+    }
+}

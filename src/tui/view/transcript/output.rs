@@ -1,0 +1,261 @@
+//! What a tool produced: its output as a terminal would show it, its diffs, its failure.
+//!
+//! Owns the body of a tool's card. Folded, it costs the same however much was printed; unfolded,
+//! it shows at most a few hundred rows and says where the rest is.
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::super::ansi::{self, Output, Row};
+use super::super::diff::{self, Diff, Sides};
+use super::super::markdown;
+use super::super::theme::Theme;
+use super::super::width::{truncate, wrap};
+use super::card::{Desk, barred, count, more, one_line, tail};
+use crate::tui::model::transcript::Transcript;
+use crate::tui::model::transcript::body::Body;
+use crate::tui::model::transcript::tool::{DiffPart, ToolCall, ToolKind, ToolPart, ToolStatus};
+
+/// Rows of output in a folded card: the last ones.
+const FOLDED_ROWS: usize = 5;
+/// Rows of a diff in a folded card: the first ones.
+const FOLDED_DIFF: usize = 12;
+/// Rows of output in an unfolded card: the last ones.
+const OPEN_ROWS: usize = 500;
+/// Rows of a diff in an unfolded card.
+const OPEN_DIFF: usize = 400;
+/// Lines of input in an unfolded card.
+const OPEN_INPUT: usize = 40;
+/// Rows of a failure's reason in a folded card.
+const REASON_ROWS: usize = 4;
+/// Bytes of output that a folded card looks at.
+const FOLDED_BYTES: usize = 8 * 1024;
+
+/// Whether the output is worth a count only, as of files read and places found.
+pub(super) fn is_quiet(call: &ToolCall) -> bool {
+    matches!(call.kind, ToolKind::Read | ToolKind::Search | ToolKind::Fetch | ToolKind::Think)
+        && call.status != ToolStatus::Failed
+}
+
+/// Lines of text that the call produced.
+pub(super) fn line_count(call: &ToolCall, transcript: &Transcript) -> u64 {
+    texts(call, transcript).map(Body::lines).sum()
+}
+
+fn texts<'a>(
+    call: &'a ToolCall,
+    transcript: &'a Transcript,
+) -> impl Iterator<Item = &'a Body> + 'a {
+    let raw = (!call.has_content()).then_some(&call.output);
+    call.parts
+        .iter()
+        .filter_map(|part| match part {
+            ToolPart::Text(body) => Some(body),
+            ToolPart::Terminal(id) => transcript.terminal(id).map(|terminal| &terminal.output),
+            ToolPart::Diff(_) | ToolPart::Label(_) => None,
+        })
+        .chain(raw)
+}
+
+/// Draws everything under the header of a tool's card.
+pub(super) fn body(call: &ToolCall, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
+    let theme = desk.theme;
+    let inner = Desk { width: desk.width.saturating_sub(2).max(1), ..*desk };
+    let mut rows: Vec<Line<'static>> = Vec::new();
+    if desk.expanded {
+        details(call, &inner, &mut rows);
+    }
+    reason(call, &inner, &mut rows);
+    for part in &call.parts {
+        match part {
+            ToolPart::Diff(part) => change(call, part, &inner, &mut rows),
+            ToolPart::Text(body) => printed(call, body, &inner, &mut rows),
+            ToolPart::Terminal(id) => {
+                if let Some(terminal) = desk.transcript.terminal(id) {
+                    printed(call, &terminal.output, &inner, &mut rows);
+                }
+            }
+            ToolPart::Label(label) => {
+                let text = truncate(&one_line(label), inner.width, theme.glyphs.ellipsis);
+                rows.push(Line::styled(format!("[{text}]"), theme.link));
+            }
+        }
+    }
+    if !call.has_content() {
+        printed(call, &call.output, &inner, &mut rows);
+    }
+    out.extend(rows.into_iter().map(|row| barred(row, theme)));
+}
+
+/// The command, the places and the input, for an unfolded card.
+fn details(call: &ToolCall, desk: &Desk<'_>, rows: &mut Vec<Line<'static>>) {
+    let theme = desk.theme;
+    if let Some(command) = &call.command {
+        for (n, line) in ansi::reveal(command).into_iter().enumerate() {
+            let lead = if n == 0 { "$ " } else { "  " };
+            let spans = line.into_iter().map(|(text, marked)| {
+                Span::styled(text, if marked { theme.escaped } else { theme.code_block })
+            });
+            let lead = [Span::styled(lead, theme.dim)];
+            let line: Line<'static> = lead.into_iter().chain(spans).collect();
+            rows.extend(markdown::wrap_line(&line, desk.width));
+        }
+    } else if !call.input.is_empty() {
+        let shown = call.input.head();
+        for line in shown.lines().take(OPEN_INPUT) {
+            rows.extend(markdown::plain(&ansi::visible(line), desk.width, theme.dim));
+        }
+        let hidden = call.input.lines().saturating_sub(OPEN_INPUT as u64);
+        if hidden > 0 {
+            rows.push(more(hidden, "line", theme));
+        }
+    }
+    for place in &call.locations {
+        let line = place.line.map_or_else(String::new, |line| format!(":{line}"));
+        let text = format!("{}{line}", one_line(&place.path));
+        rows.extend(markdown::plain(&text, desk.width, theme.link));
+    }
+}
+
+/// Why it failed, unless the output says so itself.
+fn reason(call: &ToolCall, desk: &Desk<'_>, rows: &mut Vec<Line<'static>>) {
+    let Some(reason) = &call.error else {
+        return;
+    };
+    if call.status != ToolStatus::Failed {
+        return;
+    }
+    let said = call.parts.iter().any(|part| match part {
+        ToolPart::Text(body) => body.tail().contains(reason.trim()),
+        _ => false,
+    }) || call.output.tail().contains(reason.trim());
+    if said {
+        return;
+    }
+    let text = ansi::prose(reason.trim_end());
+    let limit = if desk.expanded { usize::MAX } else { REASON_ROWS };
+    let all = markdown::plain(&text, desk.width, desk.theme.error);
+    let hidden = all.len().saturating_sub(limit);
+    rows.extend(all.into_iter().take(limit));
+    if hidden > 0 {
+        rows.push(more(hidden as u64, "row", desk.theme));
+    }
+}
+
+/// Text as it was printed: the last rows, and how many are above them.
+fn printed(call: &ToolCall, body: &Body, desk: &Desk<'_>, rows: &mut Vec<Line<'static>>) {
+    if body.is_empty() || (is_quiet(call) && !desk.expanded) {
+        return;
+    }
+    let theme = desk.theme;
+    let limit = if desk.expanded { OPEN_ROWS } else { FOLDED_ROWS };
+    let text = body.tail();
+    let bytes = if desk.expanded { text.len() } else { FOLDED_BYTES };
+    let shown = unfenced(whole_lines(tail(text, bytes), text));
+    let style = if call.status == ToolStatus::Failed { theme.text } else { theme.dim };
+    let mut output = Output::new(limit * 2);
+    output.feed(shown.trim_end_matches('\n'));
+    let mut drawn: Vec<Line<'static>> = Vec::new();
+    let mut used = 0u64;
+    for row in output.rows().rev() {
+        let mut lines = row_lines(&row, desk.width, style, theme);
+        if drawn.len() + lines.len() > limit {
+            // The last part of a row that is too long for the card is better than none of it.
+            if drawn.is_empty() {
+                lines.drain(..lines.len() - limit);
+                drawn = lines.into_iter().rev().collect();
+                used += 1;
+            }
+            break;
+        }
+        used += 1;
+        drawn.extend(lines.into_iter().rev());
+    }
+    let hidden = body.lines().saturating_sub(used).saturating_sub(fences(text, shown));
+    if hidden > 0 {
+        let text = format!("{} {} above", theme.glyphs.ellipsis, count(hidden, "line"));
+        rows.push(Line::styled(text, theme.dim));
+    }
+    rows.extend(drawn.into_iter().rev());
+}
+
+/// Lines that [`unfenced`] took off.
+fn fences(text: &str, shown: &str) -> u64 {
+    let taken = text.matches('\n').count() as u64;
+    let left = shown.matches('\n').count() as u64;
+    if text.starts_with("```") && text.len() < FOLDED_BYTES {
+        taken.saturating_sub(left)
+    } else {
+        0
+    }
+}
+
+/// Drops the rest of a line that a cut began with.
+fn whole_lines<'a>(cut: &'a str, text: &str) -> &'a str {
+    if cut.len() == text.len() {
+        return cut;
+    }
+    cut.split_once('\n').map_or(cut, |(_, rest)| rest)
+}
+
+/// Output that an agent put into a code fence, without the fence.
+fn unfenced(text: &str) -> &str {
+    let bare = text.trim_end();
+    let Some(inner) = bare.strip_suffix("```") else {
+        return text;
+    };
+    if let Some((first, rest)) = inner.split_once('\n')
+        && first.starts_with("```")
+        && !rest.contains("\n```")
+    {
+        return rest;
+    }
+    text
+}
+
+/// A printed row, wrapped, in the colours that the terminal can show.
+pub(super) fn row_lines(row: &Row, width: usize, base: Style, theme: &Theme) -> Vec<Line<'static>> {
+    if row.runs.is_empty() {
+        return wrap(&row.text, width)
+            .into_iter()
+            .map(|text| Line::styled(text.to_owned(), base))
+            .collect();
+    }
+    let mut at = 0;
+    let spans = row.runs.iter().map(|(end, style)| {
+        let text = row.text.get(at..*end).unwrap_or_default().to_owned();
+        at = *end;
+        Span::styled(text, base.patch(theme.printed(*style)))
+    });
+    let line = Line::from_iter(spans.collect::<Vec<_>>());
+    markdown::wrap_line(&line, width)
+}
+
+fn change(call: &ToolCall, part: &DiffPart, desk: &Desk<'_>, rows: &mut Vec<Line<'static>>) {
+    let theme = desk.theme;
+    let old = part.old.as_ref().map_or(Some(""), Body::whole);
+    let (Some(old), Some(new)) = (old, part.new.whole()) else {
+        let path = one_line(&part.path);
+        let text = truncate(&path, desk.width, theme.glyphs.ellipsis);
+        rows.push(Line::styled(text, theme.title));
+        rows.push(Line::styled("too large for the card: open the pager", theme.dim));
+        return;
+    };
+    let sides = Sides { old, new };
+    let diff = Diff::new(sides);
+    // The card's title mostly names the file already.
+    let path = if call.title.contains(&part.path) { "" } else { &part.path };
+    rows.push(diff::header(path, &diff, part.old.is_none(), desk.width, theme));
+    let limit = if desk.expanded { OPEN_DIFF } else { FOLDED_DIFF };
+    let total = diff.len(desk.width);
+    let lines = diff.lines(sides, 0..limit.min(total), desk.width, theme);
+    if !desk.expanded && lines.len() > limit * 2 {
+        rows.extend(lines.into_iter().take(limit * 2));
+        rows.push(more(total as u64, "row", theme));
+        return;
+    }
+    rows.extend(lines);
+    if total > limit {
+        rows.push(more((total - limit) as u64, "row", theme));
+    }
+}
