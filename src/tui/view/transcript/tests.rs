@@ -340,7 +340,7 @@ fn the_tail_is_followed_and_a_scrolled_reader_stays() {
         say(&mut t, Role::Assistant, &format!("word {n} | a | b |\n\n"), 0);
         let now = screen.draw(&t);
         let rows = |text: &str| -> Vec<String> {
-            text.lines()
+            text.split('\n')
                 .map(|row| row.chars().take(56).collect::<String>().trim_end().to_owned())
                 .collect()
         };
@@ -361,7 +361,7 @@ fn wheel_steps_move_as_far_as_they_say() {
         screen.view.scroll_by(-3);
         let now = screen.draw(&t);
         let strip = |text: &str| -> Vec<String> {
-            text.lines()
+            text.split('\n')
                 .map(|row| row.chars().take(56).collect::<String>().trim_end().to_owned())
                 .collect()
         };
