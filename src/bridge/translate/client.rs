@@ -35,7 +35,8 @@ pub struct ClientTraits {
     pub subagents: bool,
     /// `session.configOptions.boolean`.
     pub boolean_options: bool,
-    /// `_meta["subagent-transcript"]`: wants the text of subagents too.
+    /// Can be sent the text of subagents, which is marked as theirs: `_meta["subagent-transcript"]`
+    /// says so; clients known to mix it into the main answer are not sent it.
     pub subagent_transcript: bool,
 }
 
@@ -64,7 +65,7 @@ impl ClientTraits {
             boolean_options: session
                 .and_then(|s| s.config_options.as_ref())
                 .is_some_and(|o| o.boolean.is_some()),
-            subagent_transcript: flag("subagent-transcript"),
+            subagent_transcript: transcript(&name, caps.meta.as_ref()),
             name,
         }
     }
@@ -88,6 +89,15 @@ fn renders_plan(name: &str, meta: Option<&acp::Meta>) -> bool {
     said.unwrap_or_else(|| !name.starts_with("zed"))
 }
 
+/// Clients that ignore the mark and would show a subagent's words as the agent's own.
+fn transcript(name: &str, meta: Option<&acp::Meta>) -> bool {
+    let said = meta.and_then(|m| m.get("subagent-transcript")).and_then(Value::as_bool);
+    said.unwrap_or_else(|| {
+        let mixes = ["zed", "acpx", "toad", "jetbrains", "intellij"];
+        !mixes.iter().any(|known| name.starts_with(known))
+    })
+}
+
 fn truthy(value: Option<&Value>) -> bool {
     match value {
         Some(Value::Bool(b)) => *b,
@@ -108,7 +118,8 @@ mod tests {
     #[test]
     fn a_bare_client_has_no_abilities() {
         let got = traits(json!({"protocolVersion": 1}));
-        assert_eq!(got, ClientTraits::default());
+        let bare = ClientTraits { subagent_transcript: true, ..ClientTraits::default() };
+        assert_eq!(got, bare);
     }
 
     #[test]
@@ -146,6 +157,22 @@ mod tests {
             )
             .plan_form
         );
+    }
+
+    #[test]
+    fn a_subagents_text_goes_to_clients_that_can_tell_it_apart() {
+        for (name, meta, want) in [
+            ("new-client", json!({}), true),
+            ("zed", json!({}), false),
+            ("acpx", json!({}), false),
+            ("zed", json!({"subagent-transcript": true}), true),
+            ("martty", json!({"subagent-transcript": false}), false),
+        ] {
+            let got = traits(
+                json!({"protocolVersion": 1, "clientInfo": {"name": name, "version": "1"}, "clientCapabilities": {"_meta": meta}}),
+            );
+            assert_eq!(got.subagent_transcript, want, "{name} {meta}");
+        }
     }
 
     #[test]

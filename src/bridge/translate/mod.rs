@@ -6,17 +6,26 @@
 //! to the user's turn; this module only maps them. Tested by tables, properties and transcripts.
 
 pub mod client;
+pub mod command;
 pub mod config_options;
 pub mod diff;
+pub mod error;
+pub mod mcp;
+pub mod notice;
 pub mod output;
 pub mod permission;
+pub mod plan;
 pub mod plan_approval;
 pub mod prompt;
 pub mod question;
+mod recent;
 pub mod rows;
+pub mod stop_reason;
 pub mod subagent;
 pub mod text;
+pub mod title;
 pub mod tool;
+pub mod usage;
 
 pub use client::ClientTraits;
 pub use tool::CardEnd;
@@ -24,7 +33,9 @@ pub use tool::CardEnd;
 use agent_client_protocol::v1::schema as acp;
 use serde_json::Value;
 
-use crate::bridge::engine::event::{SessionBody, SessionEvent, StreamKind, ToolUpdated};
+use crate::bridge::engine::event::{
+    SessionBody, SessionEvent, SessionUpdated, StreamKind, ToolUpdated,
+};
 use text::{Source, TextKind};
 
 /// A follow-up read that the session has to do, because the event itself does not carry the fact.
@@ -104,6 +115,9 @@ pub struct Translator {
     target: Target,
     texts: text::Texts,
     cards: tool::Cards,
+    plan: plan::Baseline,
+    meter: usage::Meter,
+    title: title::Title,
 }
 
 impl Translator {
@@ -167,6 +181,8 @@ impl Translator {
                 self.text(id, kind, Source::Part, &part.delta, out);
             }
             SessionBody::Tool(tool) => self.on_tool(tool, out),
+            SessionBody::Updated(updated) => self.on_updated(updated, event.seq, out),
+            SessionBody::Title(title) => out.updates.extend(self.title.on_engine(title)),
             SessionBody::TurnCompleted(done) => {
                 if let Some(Value::String(response)) = &done.response
                     && !self.texts.turn_has_text()
@@ -176,6 +192,26 @@ impl Translator {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn on_updated(&mut self, updated: &SessionUpdated, seq: u64, out: &mut Output) {
+        if let Some(task) = &updated.task {
+            self.cards.on_task(task, &self.target, out);
+        }
+        if let Some(used) = updated.context_used {
+            let reading = usage::reading_event(used, updated.context_window, &updated.raw);
+            self.on_usage_reading(reading, out);
+        }
+        if let Some(status) = &updated.api_retry {
+            let (title, words) = notice::retry_words(status);
+            let id = format!("retry_{seq}");
+            let traits = &self.target.traits;
+            let severity = notice::Severity::Warning;
+            out.push(notice::notice(traits, severity, &title, words.as_deref(), &id));
+        }
+        if updated.mode.is_some() || updated.plan_enabled.is_some() {
+            out.want(Want::Mode);
         }
     }
 
@@ -227,6 +263,50 @@ impl Translator {
     /// Ends every card that is still open in this turn; cards of background work stay open.
     pub fn finish_turn(&mut self, end: CardEnd, out: &mut Output) {
         self.cards.close_open(end, &self.target, out);
+    }
+
+    /// The client cancelled a background task: its card ends now.
+    pub fn on_task_cancelled(&mut self, task_id: &str, out: &mut Output) {
+        self.cards.cancel_task(task_id, out);
+    }
+
+    /// Background tasks that have not ended: task and card.
+    pub fn running_tasks(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.cards.running_tasks()
+    }
+
+    /// A reading of the to-do list (a snapshot, V4's `plan` state or a bare list). True when it had
+    /// changed.
+    pub fn on_todos(&mut self, source: &Value, out: &mut Output) -> bool {
+        let update = self.plan.changed(plan::entries(source));
+        let changed = update.is_some();
+        out.updates.extend(update);
+        changed
+    }
+
+    /// The same for a client that loads the session: told even when it is empty.
+    pub fn on_todos_loaded(&mut self, source: &Value, out: &mut Output) {
+        out.push(self.plan.always(plan::entries(source)));
+    }
+
+    /// A reading of what the context holds.
+    pub fn on_usage_reading(&mut self, reading: usage::Reading, out: &mut Output) {
+        out.updates.extend(self.meter.take(reading));
+    }
+
+    /// The model in use holds this much ([`config_options::Settings::context_window`]).
+    pub fn on_model_window(&mut self, window: Option<u64>, out: &mut Output) {
+        out.updates.extend(self.meter.set_window(window));
+    }
+
+    /// The ring, for repeating it and for the prompt's response.
+    pub fn meter(&self) -> &usage::Meter {
+        &self.meter
+    }
+
+    /// The session's title.
+    pub fn title_mut(&mut self) -> &mut title::Title {
+        &mut self.title
     }
 
     /// The number of calls that have not ended (background work left out).

@@ -41,6 +41,8 @@ pub(super) struct Card {
     untold: usize,
     /// Goes on after its turn; ended by the task's own life cycle.
     pub(super) background: bool,
+    /// The background task that runs in this card.
+    pub(super) task: Option<String>,
     /// Cards are numbered in the order they were made.
     pub(super) ordinal: u64,
 }
@@ -77,6 +79,7 @@ impl Card {
             last: [String::new(), String::new()],
             untold: 0,
             background: false,
+            task: None,
             ordinal,
         };
         let status = match stage {
@@ -319,6 +322,13 @@ impl Card {
     /// Ends the card because its turn, engine or bridge ended.
     pub(super) fn close(&mut self, end: CardEnd, target: &Target, out: &mut Output) {
         let failed = end != CardEnd::Completed;
+        if let Some(task) = &self.task {
+            let mut meta = acp::Meta::new();
+            let facts = json!({"taskId": task, end.word(): true});
+            meta.insert("backgroundTask".into(), facts);
+            self.end_background(failed, meta, None, out);
+            return;
+        }
         if self.terminal {
             self.exit(failed, i64::from(failed), target, out);
             return;
@@ -342,7 +352,6 @@ impl Card {
     }
 
     /// Ends a background card by its task's last status.
-    #[expect(dead_code, reason = "used by the background slice")]
     pub(super) fn end_background(
         &mut self,
         failed: bool,
@@ -361,8 +370,22 @@ impl Card {
         self.send_with(fields, meta, out);
     }
 
+    /// The last output of a background card, when it has one to show. In a terminal it is sent here.
+    pub(super) fn last_output(
+        &mut self,
+        tails: [Option<&str>; 2],
+        target: &Target,
+        out: &mut Output,
+    ) -> Option<acp::ToolCallContent> {
+        if self.terminal {
+            self.tails(tails, target, out);
+            return None;
+        }
+        let shown = |at: usize| tails.get(at).copied().flatten().unwrap_or_default();
+        output::running(&[shown(0), shown(1)])
+    }
+
     /// A sign of a background card's life.
-    #[expect(dead_code, reason = "used by the background slice")]
     pub(super) fn mark_background(&mut self, mut meta: acp::Meta, out: &mut Output) {
         meta.extend(self.meta());
         let fields = acp::ToolCallUpdateFields::new().status(acp::ToolCallStatus::InProgress);

@@ -72,7 +72,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn cut(text: &str) -> String {
+pub(super) fn cut(text: &str) -> String {
     let line = one_line(text);
     if line.chars().count() <= SUMMARY {
         return line;

@@ -2,14 +2,16 @@
 //! ended exactly once. Late events of an ended card are ignored. Called by [`super::Translator`]
 //! and, for names, titles and kinds, by `permission` and `replay`.
 
+mod background;
 mod card;
 mod facts;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use agent_client_protocol::v1::schema as acp;
 use serde_json::{Value, json};
 
+use super::recent::Recent;
 use super::{Output, Target, diff, output};
 use crate::bridge::engine::event::{StreamKind, Streaming, ToolPhase, ToolProgress, ToolUpdated};
 use card::Card;
@@ -67,16 +69,32 @@ pub struct NewCard<'a> {
 }
 
 /// The session's cards.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Cards {
     open: HashMap<String, Card>,
     /// Cards made so far; the newest has the highest number.
     made: u64,
-    ended: HashSet<String>,
-    ended_order: VecDeque<String>,
+    ended: Recent,
     /// Subagent session to the card it runs under.
     children: HashMap<String, String>,
     children_order: VecDeque<String>,
+    /// Running background task to its card.
+    tasks: HashMap<String, String>,
+    ended_tasks: Recent,
+}
+
+impl Default for Cards {
+    fn default() -> Self {
+        Self {
+            open: HashMap::new(),
+            made: 0,
+            ended: Recent::new(REMEMBERED),
+            children: HashMap::new(),
+            children_order: VecDeque::new(),
+            tasks: HashMap::new(),
+            ended_tasks: Recent::new(REMEMBERED),
+        }
+    }
 }
 
 impl Cards {
@@ -254,15 +272,11 @@ impl Cards {
     }
 
     fn end(&mut self, id: &str) {
-        self.open.remove(id);
-        if self.ended.insert(id.to_owned()) {
-            self.ended_order.push_back(id.to_owned());
-            if self.ended_order.len() > REMEMBERED
-                && let Some(oldest) = self.ended_order.pop_front()
-            {
-                self.ended.remove(&oldest);
-            }
+        if let Some(task) = self.open.remove(id).and_then(|card| card.task) {
+            self.tasks.remove(&task);
+            self.ended_tasks.insert(&task);
         }
+        self.ended.insert(id);
     }
 
     /// A batch tells only that its calls have ended; it knows no content.
