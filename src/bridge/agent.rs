@@ -192,9 +192,10 @@ impl ConnectTo<Client> for BridgeAgent {
                 async move |request: acp::SetSessionConfigOptionRequest,
                             responder: Responder<acp::SetSessionConfigOptionResponse>,
                             _cx| {
-                    let value = serde_json::to_value(&request.value).unwrap_or(Value::Null);
-                    let value = value.get("value").cloned().unwrap_or(value);
-                    let what = Request::SetOption { id: request.config_id.0.to_string(), value };
+                    let what = Request::SetOption {
+                        id: request.config_id.0.to_string(),
+                        value: request.value,
+                    };
                     for_session(&option, &request.session_id, what, responder.erase_to_json()).await
                 },
                 on_receive_request!(),

@@ -55,6 +55,12 @@ pub(crate) mod turn_error {
     }
 }
 pub(crate) mod notice {
+    pub(crate) fn reply(text: &str, id: &str) -> acp::SessionUpdate {
+        acp::SessionUpdate::AgentMessageChunk(
+            acp::ContentChunk::new(acp::ContentBlock::from(text.to_owned()))
+                .message_id(acp::MessageId::from(id.to_owned())),
+        )
+    }
     use crate::bridge::translate::ClientTraits;
     use agent_client_protocol::v1::schema as acp;
     pub(crate) fn warning(text: &str, traits: &ClientTraits) -> acp::SessionUpdate {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Machine, ReqId};
 use crate::bridge::engine::EngineError;
-use crate::bridge::engine::event::{BackgroundTask, SessionUpdated, ToolUpdated};
+use crate::bridge::engine::event::{BackgroundTask, SessionUpdated};
 use crate::bridge::session::failure;
 
 /// Tasks remembered at most; ended ones are forgotten at once.
@@ -21,6 +21,10 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
+    pub(crate) fn running(&self) -> impl Iterator<Item = &str> {
+        self.running.keys().map(String::as_str)
+    }
+
     pub(crate) fn running_subagents(&self) -> Vec<String> {
         self.running.iter().filter(|(_, subagent)| **subagent).map(|(id, _)| id.clone()).collect()
     }
@@ -53,22 +57,16 @@ impl Machine {
         }
     }
 
-    /// What a tool's event changes beyond its card.
-    pub(crate) fn after_tool(&mut self, _tool: &ToolUpdated) {}
-
     pub(crate) fn lose_tasks(&mut self) {
         self.tasks.running.clear();
     }
 
-    pub(crate) fn end_tasks_at_shutdown(&mut self) {}
+    pub(crate) fn end_tasks_at_shutdown(&mut self) {
+        self.tasks.running.clear();
+    }
 
-    pub(crate) fn cancel_task(&mut self, req: ReqId, params: &Value) {
-        let (Some(sid), Some(task)) =
-            (self.engine_sid(), params.get("taskId").and_then(Value::as_str))
-        else {
-            return self.respond(req, Err(super::invalid_params("taskId is missing")));
-        };
-        let task = task.to_owned();
+    pub(crate) fn cancel_task(&mut self, req: ReqId, task: String) {
+        let Some(sid) = self.engine_sid() else { return };
         let params = json!({"sessionId": sid, "taskId": task});
         self.call("session/cancelBackgroundTask", params, super::Cont::CancelTask { req, task });
     }

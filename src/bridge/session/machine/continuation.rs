@@ -82,7 +82,6 @@ pub(crate) enum Cont {
     Diffs,
     Todos,
     TodosAgain,
-    Ring,
     Settings,
 
     Ask {
@@ -93,29 +92,23 @@ pub(crate) enum Cont {
     },
 
     Setting(Change),
-    ClampThought,
+    Repaired,
+    SettingsLater,
 
     History(Box<super::history::Loading>),
     HistoryAgain(Box<super::history::Loading>),
     Fork {
         req: ReqId,
     },
-    Compact {
-        req: Option<ReqId>,
-        feedback: bool,
-    },
+    Compact,
     CompactDeadline,
-    Goal {
-        req: ReqId,
-        feedback: bool,
-    },
+    Goal,
+    ForkJob,
     CancelTask {
         req: ReqId,
         task: String,
     },
-    McpList {
-        req: ReqId,
-    },
+    McpList,
 }
 
 impl Machine {
@@ -138,16 +131,16 @@ impl Machine {
             Cont::LastReply { n, attempt } => self.on_last_reply(n, attempt, reply),
             Cont::Diffs => self.on_diffs(reply),
             Cont::Todos => self.on_todos(reply),
-            Cont::Ring => self.on_ring(reply),
             Cont::Settings => self.on_settings_read(reply),
             Cont::Setting(change) => self.on_setting_applied(change, reply),
-            Cont::ClampThought => self.on_repaired(reply),
+            Cont::Repaired => self.on_repaired(reply),
             Cont::History(loading) => self.on_history(*loading, reply),
             Cont::Fork { req } => self.on_forked(req, reply),
-            Cont::Compact { req, feedback } => self.on_compact_reply(req, feedback, reply),
-            Cont::Goal { req, feedback } => self.on_goal_reply(req, feedback, reply),
+            Cont::Compact => self.on_compact_reply(reply),
+            Cont::Goal => self.on_goal_reply(reply),
+            Cont::ForkJob => self.on_fork_job(reply),
             Cont::CancelTask { req, task } => self.on_task_cancelled(req, &task, reply),
-            Cont::McpList { req } => self.on_mcp_list(req, reply),
+            Cont::McpList => self.on_mcp_list(reply),
             _ => {}
         }
     }
@@ -164,6 +157,7 @@ impl Machine {
             Cont::Silence { n } => self.silence_deadline(n),
             Cont::SecondLook { n, seen } => self.second_look(n, seen),
             Cont::LastReplyAgain { n, attempt } => self.last_reply_again(n, attempt),
+            Cont::SettingsLater => self.read_settings(),
             Cont::TodosAgain => self.read_todos(true),
             Cont::AskTimeout { request } => self.ask_timed_out(&request),
             Cont::HistoryAgain(loading) => self.read_history(*loading),

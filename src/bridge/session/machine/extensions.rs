@@ -1,30 +1,161 @@
-//! PURE. Extension methods of a session, and `session/fork`.
+//! PURE. Extension methods and the jobs that slash commands start: one at a time, while prompts
+//! wait. A job is answered as it was asked, as a method's result or as text of a prompt.
 
 use agent_client_protocol::Error as AcpError;
+use agent_client_protocol::v1::schema as acp;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::goal::GoalAction;
 use super::link::Waiter;
-use super::{Cont, Effect, Machine, ReqId};
+use super::settings::AskedBy;
+use super::{Cont, Effect, Machine, ReqId, invalid_params};
 use crate::bridge::engine::EngineError;
 use crate::bridge::session::failure;
 
+/// Something to do with the engine that is not a turn of the user's.
+#[derive(Debug, Clone)]
+pub(crate) enum Job {
+    /// `/compact`
+    Compact {
+        /// What to keep.
+        instructions: Option<String>,
+    },
+    /// `/goal`
+    Goal(GoalAction),
+    /// `/fork`
+    Fork,
+    /// `/mcp`
+    Mcp,
+    /// `session/cancelBackgroundTask`
+    CancelTask {
+        /// Which.
+        task: String,
+    },
+}
+
+/// The job that runs, and how it is answered.
+#[derive(Debug)]
+pub(crate) struct RunningJob {
+    pub(crate) req: ReqId,
+    pub(crate) by_command: bool,
+    pub(crate) job: Job,
+}
+
 impl Machine {
     pub(crate) fn on_extension(&mut self, req: ReqId, name: &'static str, params: &Value) {
-        self.with_link(Waiter::Extension { req, name, params: params.clone() });
+        let text =
+            |key: &str| params.get(key).and_then(Value::as_str).filter(|t| !t.trim().is_empty());
+        let job = match name {
+            "cancelBackgroundTask" => {
+                text("taskId").map(|task| Job::CancelTask { task: task.to_owned() })
+            }
+            "compact" => {
+                Some(Job::Compact { instructions: text("instructions").map(str::to_owned) })
+            }
+            "goal" => GoalAction::from_params(params).map(Job::Goal),
+            "setModel" => {
+                return self.set_named(req, "model", text("modelId").or_else(|| text("model")));
+            }
+            "setMode" => {
+                return self.set_named(req, "mode", text("mode").or_else(|| text("modeId")));
+            }
+            "setThoughtLevel" => {
+                return self.set_named(
+                    req,
+                    "thought",
+                    text("thoughtLevel").or_else(|| text("level")),
+                );
+            }
+            _ => return self.respond(req, Err(AcpError::method_not_found())),
+        };
+        match job {
+            Some(job) => self.start_job(RunningJob { req, by_command: false, job }),
+            None => self.respond(
+                req,
+                Err(invalid_params(format!("{name}: a param is missing or has no meaning"))),
+            ),
+        }
     }
 
-    pub(crate) fn run_extension(&mut self, req: ReqId, name: &'static str, params: &Value) {
-        match name {
-            "cancelBackgroundTask" => self.cancel_task(req, params),
-            _ => self.respond(req, Err(AcpError::method_not_found())),
+    fn set_named(&mut self, req: ReqId, name: &str, value: Option<&str>) {
+        match value {
+            Some(value) => self.set_by_name(req, AskedBy::Extension, name, value),
+            None => self.respond(req, Err(invalid_params(format!("the {name} to set is missing")))),
+        }
+    }
+
+    /// Runs a job once the session is loaded. Cancelling a task waits for nobody.
+    pub(crate) fn start_job(&mut self, running: RunningJob) {
+        if self.engine_sid().is_none() && !matches!(running.job, Job::Goal(_) | Job::Mcp) {
+            let text = "this session has no history yet";
+            return if running.by_command {
+                self.finish_command(running.req, "Nothing to do: this session has no history yet.");
+            } else {
+                self.respond(running.req, Err(invalid_params(text)));
+            };
+        }
+        self.with_link(Waiter::Job(running));
+    }
+
+    pub(crate) fn run_job(&mut self, running: RunningJob) {
+        if let Job::CancelTask { task } = &running.job {
+            let task = task.clone();
+            return self.cancel_task(running.req, task);
+        }
+        if self.job.is_some() || self.compact.is_running() {
+            let text = "another command of this session is still running";
+            return self.respond(
+                running.req,
+                Err(AcpError::new(agent_client_protocol::ErrorCode::INTERNAL_ERROR, text)),
+            );
+        }
+        let job = running.job.clone();
+        self.job = Some(running);
+        match job {
+            Job::Compact { instructions } => self.start_compact(instructions.as_deref()),
+            Job::Goal(goal) => self.call_goal(&goal),
+            Job::Fork => {
+                let Some(sid) = self.engine_sid() else { return };
+                let params = json!({"sessionId": sid});
+                self.call("session/fork", params, Cont::ForkJob);
+            }
+            Job::Mcp => {
+                let params =
+                    json!({"workspace": self.link.workspace_ref(&self.seed.cwd), "mode": "status"});
+                self.call("mcp/list", params, Cont::McpList);
+            }
+            Job::CancelTask { .. } => {}
+        }
+    }
+
+    /// The job ended: answer who asked, and let the next prompt begin.
+    pub(crate) fn job_done(&mut self, result: Result<String, AcpError>) {
+        let Some(running) = self.job.take() else { return };
+        match result {
+            Ok(text) if running.by_command => self.finish_command(running.req, &text),
+            Ok(text) => self.respond(running.req, Ok(json!({"response": text}))),
+            Err(error) => self.respond(running.req, Err(error)),
+        }
+        self.next_prompt();
+    }
+
+    /// A cancel while a command works.
+    pub(crate) fn cancel_job(&mut self) {
+        let Some(running) = self.job.take() else { return };
+        if running.by_command {
+            self.respond_with(running.req, &acp::PromptResponse::new(acp::StopReason::Cancelled));
+        } else {
+            self.respond(running.req, Err(AcpError::request_cancelled()));
+        }
+        if self.compact.is_running() {
+            self.fire_stop();
         }
     }
 
     pub(crate) fn fork(&mut self, req: ReqId) {
         if self.engine_sid().is_none() {
-            let error =
-                super::invalid_params("this session has no history yet: there is nothing to fork");
+            let error = invalid_params("this session has no history yet: there is nothing to fork");
             return self.respond(req, Err(error));
         }
         self.with_link(Waiter::Fork(req));
@@ -39,24 +170,53 @@ impl Machine {
     pub(crate) fn on_forked(&mut self, req: ReqId, reply: Result<Box<RawValue>, EngineError>) {
         match reply.and_then(|raw| failure::parse(&raw)) {
             Ok(answer) => {
-                let Some(engine_sid) =
-                    answer.get("forkedSessionId").and_then(Value::as_str).map(str::to_owned)
-                else {
+                let Some(engine_sid) = forked_id(&answer) else {
                     let error = failure::broken("session/fork", "no forkedSessionId in the answer");
                     return self.respond(req, Err(failure::to_acp(&error)));
                 };
-                let workspace = answer
-                    .pointer("/snapshot/session/workspace")
-                    .cloned()
-                    .or_else(|| self.link.workspace.clone());
+                let workspace = answer.pointer("/snapshot/session/workspace").cloned();
+                let workspace = workspace.or_else(|| self.link.workspace.clone());
                 self.emit(Effect::Adopt { req, engine_sid, workspace });
             }
             Err(error) => self.respond(req, Err(failure::to_acp(&error))),
         }
     }
 
-    pub(crate) fn on_mcp_list(&mut self, req: ReqId, reply: Result<Box<RawValue>, EngineError>) {
-        let result = reply.and_then(|raw| failure::parse(&raw)).map_err(|e| failure::to_acp(&e));
-        self.respond(req, result);
+    pub(crate) fn on_fork_job(&mut self, reply: Result<Box<RawValue>, EngineError>) {
+        let result = match reply.and_then(|raw| failure::parse(&raw)) {
+            Ok(answer) => match forked_id(&answer) {
+                Some(id) => Ok(format!("Forked. Open the new session `{id}` to continue there.")),
+                None => Ok("Forked.".to_owned()),
+            },
+            Err(error) => Err(failure::to_acp(&error)),
+        };
+        self.job_done(result);
     }
+
+    pub(crate) fn on_mcp_list(&mut self, reply: Result<Box<RawValue>, EngineError>) {
+        let result = match reply.and_then(|raw| failure::parse(&raw)) {
+            Ok(answer) => Ok(describe_servers(answer.get("statuses"))),
+            Err(error) => Err(failure::to_acp(&error)),
+        };
+        self.job_done(result);
+    }
+}
+
+fn forked_id(answer: &Value) -> Option<String> {
+    answer.get("forkedSessionId").and_then(Value::as_str).map(str::to_owned)
+}
+
+fn describe_servers(statuses: Option<&Value>) -> String {
+    let servers = statuses.and_then(Value::as_object);
+    let lines: Vec<String> = servers
+        .into_iter()
+        .flatten()
+        .map(|(name, status)| {
+            let text = |key: &str| status.get(key).and_then(Value::as_str);
+            let tools = status.get("toolCount").and_then(Value::as_u64).unwrap_or(0);
+            let error = text("error").map(|e| format!(": {e}")).unwrap_or_default();
+            format!("- {name}: {} ({tools} tools){error}", text("status").unwrap_or("unknown"))
+        })
+        .collect();
+    if lines.is_empty() { "No MCP servers.".to_owned() } else { lines.join("\n") }
 }

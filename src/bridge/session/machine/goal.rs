@@ -1,16 +1,99 @@
-//! PURE. Goals: `session/goal` by command and by extension.
+//! PURE. Goals: `session/goal` by command and by extension. The engine runs the goal's turns by
+//! itself; they are shown as turns of its own.
 
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-use super::{Machine, ReqId};
+use super::{Cont, Machine};
 use crate::bridge::engine::EngineError;
+use crate::bridge::session::failure;
+
+/// What to do with the goal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GoalAction {
+    /// `show`, `set`, `replace`, `pause`, `resume` or `clear`.
+    pub(crate) action: &'static str,
+    /// For `set` and `replace`.
+    pub(crate) objective: Option<String>,
+}
+
+impl GoalAction {
+    /// Reads the words after `/goal`: one keyword alone is an action, all else an objective.
+    pub(crate) fn from_words(words: &str) -> Self {
+        let words = words.trim();
+        let action = match words.to_ascii_lowercase().as_str() {
+            "" | "status" | "show" => "show",
+            "pause" => "pause",
+            "resume" => "resume",
+            "clear" | "stop" => "clear",
+            _ => return Self { action: "set", objective: Some(words.to_owned()) },
+        };
+        Self { action, objective: None }
+    }
+
+    /// Reads the params of the extension method.
+    pub(crate) fn from_params(params: &Value) -> Option<Self> {
+        let objective =
+            params.get("objective").and_then(Value::as_str).filter(|t| !t.trim().is_empty());
+        let action = match params.get("action").and_then(Value::as_str).unwrap_or("show") {
+            "show" | "status" => "show",
+            "set" => "set",
+            "replace" => "replace",
+            "pause" => "pause",
+            "resume" => "resume",
+            "clear" | "stop" => "clear",
+            _ => return None,
+        };
+        let needs = matches!(action, "set" | "replace");
+        (needs == objective.is_some())
+            .then(|| Self { action, objective: objective.map(str::to_owned) })
+    }
+}
 
 impl Machine {
-    pub(crate) fn on_goal_reply(
-        &mut self,
-        _req: ReqId,
-        _feedback: bool,
-        _reply: Result<Box<RawValue>, EngineError>,
-    ) {
+    pub(crate) fn call_goal(&mut self, goal: &GoalAction) {
+        let Some(sid) = self.engine_sid() else { return };
+        let mut params = json!({"sessionId": sid, "action": goal.action});
+        if let (Some(objective), Value::Object(map)) = (&goal.objective, &mut params) {
+            map.insert("objective".to_owned(), json!(objective));
+        }
+        self.call("session/goal", params, Cont::Goal);
+    }
+
+    pub(crate) fn on_goal_reply(&mut self, reply: Result<Box<RawValue>, EngineError>) {
+        let result = match reply.and_then(|raw| failure::parse(&raw)) {
+            Ok(answer) => {
+                self.take_settings(answer.get("snapshot").unwrap_or(&Value::Null));
+                Ok(answer.get("response").and_then(Value::as_str).unwrap_or("Done.").to_owned())
+            }
+            Err(error) => Err(failure::to_acp(&error)),
+        };
+        self.job_done(result);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_keyword_that_stands_alone_is_an_action() {
+        for (words, action) in [
+            ("", "show"),
+            ("pause", "pause"),
+            ("stop", "clear"),
+            ("stop the leak", "set"),
+            ("Fix it", "set"),
+        ] {
+            assert_eq!(GoalAction::from_words(words).action, action, "{words}");
+        }
+    }
+
+    #[test]
+    fn a_goal_is_set_with_an_objective_and_shown_without() {
+        assert!(GoalAction::from_params(&json!({"action": "set"})).is_none());
+        assert!(GoalAction::from_params(&json!({"action": "explode"})).is_none());
+        assert!(GoalAction::from_params(&json!({"action": "show"})).is_some());
+        assert!(GoalAction::from_params(&json!({"action": "set", "objective": "x"})).is_some());
     }
 }

@@ -113,15 +113,10 @@ impl Machine {
         self.follow.todos = None;
         if let Ok(snapshot) = reply.and_then(|raw| failure::parse(&raw)) {
             self.take_ring(&snapshot);
-            self.show_todos(&snapshot, false);
         }
         if std::mem::take(&mut self.follow.todos_dirty) {
             self.read_todos(false);
         }
-    }
-
-    fn show_todos(&mut self, snapshot: &Value, always: bool) {
-        let _ = (snapshot, always);
     }
 
     /// Begins `session/load`: the history has to settle first, as a freshly resumed session hands

@@ -198,15 +198,15 @@ impl Machine {
         self.asks.open.insert(key.to_owned(), ask);
     }
 
-    pub(crate) fn on_answer(&mut self, token: Token, answer: Result<ClientAnswer, AcpError>) {
+    pub(crate) fn on_answer(&mut self, token: Token, answer: &Result<ClientAnswer, AcpError>) {
         let Some(Cont::Ask { request: key }) = self.pending.remove(&token) else { return };
         let Some(ask) = self.asks.open.get_mut(&key) else { return };
         ask.shown = None;
-        let outcome = match &answer {
+        let outcome = match answer {
             Ok(ClientAnswer::Permission(response)) => Some(&response.outcome),
             _ => None,
         };
-        let action = match &answer {
+        let action = match answer {
             Ok(ClientAnswer::Form(response)) => Some(&response.action),
             _ => None,
         };

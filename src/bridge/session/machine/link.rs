@@ -33,15 +33,8 @@ pub(crate) enum Waiter {
     Setting(super::settings::Change),
     /// `session/fork`
     Fork(ReqId),
-    /// An extension method.
-    Extension {
-        /// The request to answer.
-        req: ReqId,
-        /// Its name.
-        name: &'static str,
-        /// Its params.
-        params: Value,
-    },
+    /// A command or an extension method.
+    Job(super::extensions::RunningJob),
 }
 
 /// How an existing session is opened.

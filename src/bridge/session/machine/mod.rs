@@ -37,7 +37,7 @@ use serde_json::value::RawValue;
 
 use crate::bridge::engine::EngineError;
 use crate::bridge::engine::event::{EngineEvent, WireId};
-use crate::bridge::translate::{ClientTraits, Output, Target, Translator, Want};
+use crate::bridge::translate::{ClientTraits, Output, Target, Translator, Want, config_options};
 
 pub(crate) use self::continuation::Cont;
 pub(crate) use self::link::Link;
@@ -114,7 +114,7 @@ pub(crate) enum Request {
         /// Which option.
         id: String,
         /// The value asked for.
-        value: Value,
+        value: acp::SessionConfigOptionValue,
     },
     /// `session/fork`
     Fork,
@@ -294,12 +294,14 @@ pub(crate) struct Machine {
     translator: Translator,
     target: Target,
     settings: Settings,
+    shown_settings: Option<config_options::Settings>,
     usage: usage::UsageBook,
     tasks: background::Tasks,
     follow: history::FollowUps,
     commands: commands::CommandList,
     title: recovery::Title,
     compact: compact::CompactState,
+    job: Option<extensions::RunningJob>,
     ended: bool,
 }
 
@@ -325,12 +327,14 @@ impl Machine {
                 parent_tool_call: None,
             },
             settings: seed.settings.clone(),
+            shown_settings: None,
             usage: usage::UsageBook::new(seed.engine_sid.is_none()),
             tasks: background::Tasks::default(),
             follow: history::FollowUps::default(),
             commands: commands::CommandList::default(),
             title: recovery::Title::new(seed.title.clone(), seed.engine_sid.is_none()),
             compact: compact::CompactState::default(),
+            job: None,
             ended: false,
             seed,
         }
@@ -348,7 +352,7 @@ impl Machine {
             Input::Cancel => self.on_cancel(),
             Input::CancelRequest(req) => self.on_cancel_request(req),
             Input::EngineReady(token, outcome) => self.on_engine_ready(token, outcome),
-            Input::Answer(token, answer) => self.on_answer(token, answer),
+            Input::Answer(token, answer) => self.on_answer(token, &answer),
             Input::External(token, allowed) => self.on_external(token, allowed),
             Input::Timer(token) => self.on_timer(token),
             Input::Shutdown => self.on_shutdown(),
@@ -441,7 +445,7 @@ impl Machine {
             Request::Open { replay, mcp, limit } => self.open_session(req, replay, mcp, limit),
             Request::Forked => self.open_fork(req),
             Request::Prompt(blocks) => self.on_prompt(req, &blocks),
-            Request::SetMode(mode) => self.set_mode(req, mode),
+            Request::SetMode(mode) => self.set_mode(req, &mode),
             Request::SetOption { id, value } => self.set_option(req, &id, &value),
             Request::Fork => self.fork(req),
             Request::Close => self.close(req),
@@ -465,6 +469,7 @@ impl Machine {
         self.ended = true;
         self.end_tasks_at_shutdown();
         self.settle_turn_asks();
+        self.cancel_job();
         self.cancel_everything_queued();
         if let Some(turn) = self.turn.take()
             && let Some(req) = turn.req

@@ -176,9 +176,10 @@ impl Machine {
         for waiter in std::mem::take(&mut self.link.waiting) {
             match waiter {
                 Waiter::Turn(n) => self.turn_failed_to_open(n, error.clone()),
-                Waiter::Open { req, .. } | Waiter::Fork(req) | Waiter::Extension { req, .. } => {
+                Waiter::Open { req, .. } | Waiter::Fork(req) => {
                     self.respond(req, Err(error.clone()));
                 }
+                Waiter::Job(running) => self.respond(running.req, Err(error.clone())),
                 Waiter::Setting(change) => self.setting_failed(&change, error.clone()),
             }
         }
@@ -198,7 +199,7 @@ impl Machine {
                 Waiter::Open { req, how } => self.answer_open(req, how),
                 Waiter::Setting(change) => self.apply_setting(change),
                 Waiter::Fork(req) => self.call_fork(req),
-                Waiter::Extension { req, name, params } => self.run_extension(req, name, &params),
+                Waiter::Job(running) => self.run_job(running),
             }
         }
     }

@@ -37,10 +37,11 @@ pub(crate) struct Stop {
 impl Machine {
     pub(crate) fn on_cancel(&mut self) {
         self.cancel_everything_queued();
+        self.cancel_job();
+        self.settle_turn_asks();
         let Some(turn) = self.turn.as_mut() else {
             // Nobody waits, but the engine may be running a turn of its own.
             if self.stream.foreign_runs() {
-                self.settle_turn_asks();
                 self.fire_stop();
             }
             return;
@@ -56,7 +57,6 @@ impl Machine {
             Stage::Finishing => {}
             Stage::Sending | Stage::Running => {
                 turn.stop = Some(Stop::default());
-                self.settle_turn_asks();
                 if stage == Stage::Running {
                     self.fire_stop();
                 }

@@ -198,7 +198,6 @@ impl Machine {
             SessionBody::Tool(tool) => {
                 self.note_child(tool);
                 self.show(event);
-                self.after_tool(tool);
             }
             _ => self.show(event),
         }

@@ -121,7 +121,7 @@ impl Machine {
 
     /// Starts the next waiting prompt if none is being worked on.
     pub(crate) fn next_prompt(&mut self) {
-        while self.turn.is_none() && !self.compact.holds_prompts() {
+        while self.turn.is_none() && self.job.is_none() && !self.compact.is_running() {
             let Some(Queued { req, input }) = self.queue.pop_front() else { return };
             if self.run_command(req, &input) {
                 continue;

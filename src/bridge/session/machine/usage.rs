@@ -142,12 +142,6 @@ impl Machine {
         self.on_usage_event(used.filter(|u| *u > 0), size);
     }
 
-    pub(crate) fn on_ring(&mut self, reply: Result<Box<RawValue>, EngineError>) {
-        if let Ok(snapshot) = reply.and_then(|raw| failure::parse(&raw)) {
-            self.take_ring(&snapshot);
-        }
-    }
-
     /// Sends the ring when it changed. Without a reading there is none.
     pub(crate) fn show_ring(&mut self) {
         let (Some(used), Some(size)) = (self.usage.used.filter(|u| *u > 0), self.ring_size())

@@ -1,1 +1,0 @@
-//! Tables over the machine: given inputs, expected effects.

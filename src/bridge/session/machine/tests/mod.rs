@@ -1,0 +1,306 @@
+//! Tables over the machine: given inputs, expected effects. [`Bench`] plays the engine's side of
+//! the bookkeeping (create, subscribe, readings), so that a test names only what it is about.
+
+mod asks;
+mod lifecycle;
+mod random;
+mod stopping;
+
+use std::collections::HashMap;
+
+use agent_client_protocol::Error as AcpError;
+use agent_client_protocol::v1::schema as acp;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::bridge::engine::RpcError;
+use crate::bridge::engine::event::{
+    EngineRequest, SessionBody, SessionEvent, StreamKind, Streaming, TurnCompleted, TurnStarted,
+};
+
+pub(super) const SID: &str = "sess_1";
+
+/// A machine with an engine that does what it should, until a test takes over.
+pub(super) struct Bench {
+    pub(super) machine: Machine,
+    pub(super) now: u64,
+    seq: u64,
+    next_req: u64,
+    /// Calls that no rule answered, oldest first.
+    pub(super) calls: Vec<(Token, &'static str, Value)>,
+    pub(super) timers: HashMap<Token, u64>,
+    pub(super) asks: Vec<Token>,
+    pub(super) cancelled_asks: Vec<Token>,
+    pub(super) updates: Vec<acp::SessionUpdate>,
+    pub(super) responses: Vec<(ReqId, Result<Value, AcpError>)>,
+    pub(super) answers: Vec<(WireId, Value)>,
+    pub(super) killed: bool,
+    /// Methods that the test answers itself.
+    pub(super) by_hand: Vec<&'static str>,
+}
+
+impl Bench {
+    pub(super) fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub(super) fn with(change: impl FnOnce(&mut Seed)) -> Self {
+        let mut seed = Seed {
+            acp_id: "acp-1".into(),
+            nonce: "n".into(),
+            cwd: "/w".into(),
+            engine_sid: None,
+            workspace: None,
+            mcp: Vec::new(),
+            traits: ClientTraits::default(),
+            settings: Settings::default(),
+            title: None,
+            ask_timeout: None,
+            compact_above: None,
+            external_approvals: false,
+        };
+        change(&mut seed);
+        Self {
+            machine: Machine::new(seed),
+            now: 1_000,
+            seq: 0,
+            next_req: 0,
+            calls: Vec::new(),
+            timers: HashMap::new(),
+            asks: Vec::new(),
+            cancelled_asks: Vec::new(),
+            updates: Vec::new(),
+            responses: Vec::new(),
+            answers: Vec::new(),
+            killed: false,
+            by_hand: Vec::new(),
+        }
+    }
+
+    pub(super) fn step(&mut self, input: Input) {
+        let mut effects = Vec::new();
+        self.machine.step(Now { ms: self.now, unix_ms: self.now }, input, &mut effects);
+        for effect in effects {
+            self.apply(effect);
+        }
+    }
+
+    fn apply(&mut self, effect: Effect) {
+        match effect {
+            Effect::Update(update) => self.updates.push(*update),
+            Effect::Call { token, method, params } => self.called(token, method, params),
+            Effect::EnsureEngine { token } => {
+                self.step(Input::EngineReady(token, Ok(EngineUp { generation: 1 })));
+            }
+            Effect::KillEngine => self.killed = true,
+            Effect::Answer { id, result } => self.answers.push((id, result)),
+            Effect::Respond { req, result } => self.responses.push((req, result)),
+            Effect::AskPermission { token, .. } | Effect::AskForm { token, .. } => {
+                self.asks.push(token);
+            }
+            Effect::CancelAsk(token) => self.cancelled_asks.push(token),
+            Effect::Timer { token, after } => {
+                let after = u64::try_from(after.as_millis()).unwrap();
+                self.timers.insert(token, self.now + after);
+            }
+            Effect::CancelTimer(token) => {
+                self.timers.remove(&token);
+            }
+            _ => {}
+        }
+    }
+
+    fn called(&mut self, token: Token, method: &'static str, params: Value) {
+        let answer = match method {
+            _ if self.by_hand.contains(&method) => None,
+            "session/create" | "session/resume" => {
+                Some(json!({"session": {"sessionId": SID}, "settings": {}}))
+            }
+            "session/subscribe" => {
+                Some(json!({"sessionId": SID, "eventSeq": self.seq, "events": []}))
+            }
+            "session/usage" => Some(json!({"totalTokens": 0, "inputTokens": 0, "outputTokens": 0})),
+            "session/list" => Some(
+                json!({"sessions": [{"sessionId": SID, "workspace": {"workspacePath": "/w", "workspaceKey": "/w"}}]}),
+            ),
+            "v4/command" => Some(json!({"commandId": "c", "status": "accepted"})),
+            "session/close" | "session/stop" | "workspace/readPresentation" | "session/read" => {
+                Some(json!({}))
+            }
+            _ => None,
+        };
+        match answer {
+            Some(answer) => {
+                self.calls.push((0, method, params));
+                self.reply(token, Ok(answer));
+            }
+            None => self.calls.push((token, method, params)),
+        }
+    }
+
+    pub(super) fn reply(&mut self, token: Token, reply: Result<Value, EngineError>) {
+        let reply = reply.map(|value| RawValue::from_string(value.to_string()).unwrap());
+        self.step(Input::Reply(token, reply));
+    }
+
+    /// The newest unanswered call of a method.
+    pub(super) fn open_call(&self, method: &str) -> Token {
+        self.calls.iter().rev().find(|(t, m, _)| *t != 0 && *m == method).expect("no such call").0
+    }
+
+    pub(super) fn params(&self, method: &str) -> Value {
+        self.calls.iter().rev().find(|(_, m, _)| *m == method).expect("no such call").2.clone()
+    }
+
+    pub(super) fn count(&self, method: &str) -> usize {
+        self.calls.iter().filter(|(_, m, _)| *m == method).count()
+    }
+
+    pub(super) fn request(&mut self, request: Request) -> ReqId {
+        self.next_req += 1;
+        let req = ReqId(self.next_req);
+        self.step(Input::Request(req, request));
+        req
+    }
+
+    pub(super) fn prompt(&mut self, text: &str) -> ReqId {
+        self.request(Request::Prompt(vec![acp::ContentBlock::from(text.to_owned())]))
+    }
+
+    /// The engine accepts the newest send.
+    pub(super) fn accept(&mut self) {
+        let token = self.open_call("session/send");
+        self.reply(token, Ok(json!({"accepted": true})));
+    }
+
+    pub(super) fn input_id(&self) -> String {
+        self.params("session/send")["inputId"].as_str().unwrap().to_owned()
+    }
+
+    pub(super) fn event(&mut self, turn: &str, body: SessionBody) {
+        self.seq += 1;
+        let seq = self.seq;
+        self.event_at(seq, turn, body);
+    }
+
+    pub(super) fn event_at(&mut self, seq: u64, turn: &str, body: SessionBody) {
+        self.seq = self.seq.max(seq);
+        let event = SessionEvent { session_id: SID.into(), seq, turn_id: Some(turn.into()), body };
+        self.step(Input::Engine(EngineEvent::Session(Box::new(event))));
+    }
+
+    pub(super) fn start(&mut self, turn: &str) {
+        let input_id = Some(self.input_id());
+        self.event(
+            turn,
+            SessionBody::TurnStarted(TurnStarted { input_id, ..TurnStarted::default() }),
+        );
+    }
+
+    pub(super) fn text(&mut self, turn: &str, text: &str) {
+        self.event(turn, text_body(text));
+    }
+
+    pub(super) fn complete(&mut self, turn: &str, result: &str) {
+        self.event(turn, completed(result));
+    }
+
+    /// A prompt that runs under this turn id.
+    pub(super) fn running(&mut self, turn: &str) -> ReqId {
+        let req = self.prompt("hello");
+        self.accept();
+        self.start(turn);
+        req
+    }
+
+    /// Lets time pass; deadlines fire in order.
+    pub(super) fn pass(&mut self, ms: u64) {
+        let end = self.now + ms;
+        while let Some((token, at)) = self
+            .timers
+            .iter()
+            .map(|(t, at)| (*t, *at))
+            .filter(|(_, at)| *at <= end)
+            .min_by_key(|(t, at)| (*at, *t))
+        {
+            self.timers.remove(&token);
+            self.now = self.now.max(at);
+            self.step(Input::Timer(token));
+        }
+        self.now = end;
+    }
+
+    pub(super) fn response(&self, req: ReqId) -> Option<&Result<Value, AcpError>> {
+        let all: Vec<_> = self.responses.iter().filter(|(r, _)| *r == req).collect();
+        assert!(all.len() <= 1, "{req:?} was answered {} times", all.len());
+        all.first().map(|(_, result)| result)
+    }
+
+    pub(super) fn stop_reason(&self, req: ReqId) -> Option<String> {
+        let result = self.response(req)?.as_ref().expect("an error");
+        Some(result["stopReason"].as_str().unwrap().to_owned())
+    }
+
+    pub(super) fn shown(&self) -> String {
+        let text = |u: &acp::SessionUpdate| match u {
+            acp::SessionUpdate::AgentMessageChunk(chunk) => match &chunk.content {
+                acp::ContentBlock::Text(text) => Some(text.text.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        self.updates.iter().filter_map(text).collect()
+    }
+
+    pub(super) fn permission(&mut self, id: &str, request: &str) {
+        let params = json!({"requestId": request, "sessionId": SID, "toolCallId": "call_1", "toolName": "Bash",
+            "input": {"command": "ls"}, "options": [
+                {"optionId": "yes", "kind": "allow_once", "name": "Allow", "response": {"decision": "allow", "reason": "once"}},
+                {"optionId": "no", "kind": "deny", "name": "Deny"}]});
+        let request = EngineRequest {
+            id: json!(id),
+            method: "interaction/requestPermission".into(),
+            session_id: Some(SID.into()),
+            request_id: Some(request.into()),
+            params,
+        };
+        self.step(Input::Engine(EngineEvent::Request(Box::new(request))));
+    }
+
+    pub(super) fn choose(&mut self, token: Token, option: &str) {
+        let chosen = acp::SelectedPermissionOutcome::new(option.to_owned());
+        let response =
+            acp::RequestPermissionResponse::new(acp::RequestPermissionOutcome::Selected(chosen));
+        self.step(Input::Answer(token, Ok(ClientAnswer::Permission(response))));
+    }
+
+    pub(super) fn die(&mut self) {
+        self.step(Input::Engine(EngineEvent::Exited(Box::default())));
+    }
+}
+
+pub(super) fn text_body(text: &str) -> SessionBody {
+    SessionBody::Streaming(Streaming {
+        kind: StreamKind::TextDelta,
+        delta: text.into(),
+        message_id: Some("m1".into()),
+        part_id: None,
+        tool_call_id: None,
+        tool_name: None,
+        input: None,
+        error: None,
+    })
+}
+
+pub(super) fn completed(result: &str) -> SessionBody {
+    SessionBody::TurnCompleted(TurnCompleted {
+        result_type: Some(result.into()),
+        response: Some(json!("")),
+        ..TurnCompleted::default()
+    })
+}
+
+pub(super) fn rpc(code: i64, message: &str) -> EngineError {
+    EngineError::Rpc(RpcError::new(code, message))
+}
