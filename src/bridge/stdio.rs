@@ -11,7 +11,8 @@
 //! stops, the engine's pipe fills. Without pressure `ready` is one load of an atomic.
 //!
 //! In process nothing is written: there [`Metered`] sits between agent and client, counts every
-//! frame that goes to the client, and the client tells with [`Outflow::taken`] what it has handled.
+//! notification that goes to the client, and the client tells with [`Outflow::taken`] how many of
+//! them it has handled (replies and requests are few, and the SDK hands them out by itself).
 
 use std::future::poll_fn;
 use std::io;
@@ -80,7 +81,7 @@ impl Outflow {
         }
     }
 
-    /// An in-process client has handled this many messages.
+    /// An in-process client has handled this many notifications.
     pub fn taken(&self, frames: usize) {
         self.sub(frames * FRAME_COST);
     }
@@ -400,7 +401,7 @@ where
     }
 }
 
-/// An agent whose frames to its (in-process) client are counted.
+/// An agent whose notifications to its (in-process) client are counted.
 #[derive(Debug)]
 pub struct Metered<A> {
     agent: A,
@@ -423,7 +424,9 @@ impl<C: Role, A: ConnectTo<C>> ConnectTo<C> for Metered<A> {
         let (client_rx, client_tx) = client.into_parts();
         let to_client = async move {
             while let Some(frame) = agent_rx.next().await {
-                outflow.add(FRAME_COST);
+                if matches!(&frame, TransportFrame::Single(RawJsonRpcMessage::Notification(_))) {
+                    outflow.add(FRAME_COST);
+                }
                 if client_tx.unbounded_send(frame).is_err() {
                     break;
                 }
@@ -723,6 +726,34 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         assert!(Input::of(file.as_fd()).is_err());
         assert!(!rustix::fs::fcntl_getfl(&file).unwrap().contains(rustix::fs::OFlags::NONBLOCK));
+    }
+
+    #[tokio::test]
+    async fn in_process_only_notifications_are_counted_until_they_are_taken() {
+        use agent_client_protocol::UntypedRole;
+        let outflow = Outflow::new();
+        let (agent, agent_end) = Channel::duplex();
+        let (client, client_end) = Channel::duplex();
+        let metered = Metered::new(agent_end, outflow.clone());
+        let work = tokio::spawn(ConnectTo::<UntypedRole>::connect_to(metered, client_end));
+        for line in [
+            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","method":"session/update"}"#,
+        ] {
+            agent.tx.unbounded_send(TransportFrame::parse_json(line)).unwrap();
+        }
+        client.tx.unbounded_send(notification("back")).unwrap();
+        let (mut client_rx, client_tx) = client.into_parts();
+        let (mut agent_rx, agent_tx) = agent.into_parts();
+        for _ in 0..2 {
+            client_rx.next().await.unwrap();
+        }
+        agent_rx.next().await.unwrap();
+        assert_eq!(outflow.0.bytes.load(Ordering::Relaxed), FRAME_COST);
+        outflow.taken(1);
+        assert_eq!(outflow.0.bytes.load(Ordering::Relaxed), 0);
+        drop((client_tx, agent_tx));
+        work.await.unwrap().unwrap();
     }
 
     #[tokio::test]
