@@ -235,6 +235,12 @@ pub struct SimEngineArgs {
     /// Where sessions persist.
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
+    /// What goes wrong on purpose, for example `die:3`, `slow:session/read:1500`, `lose-completed`.
+    #[arg(long = "fault", value_name = "FAULT")]
+    pub faults: Vec<String>,
+    /// Further switches, for example `-o seed=1 -o no-batch -o script=FILE`.
+    #[arg(short = 'o', long = "option", value_name = "NAME[=VALUE]")]
+    pub options: Vec<String>,
     /// The real engine's own arguments, taken and ignored.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     pub ignored: Vec<String>,
