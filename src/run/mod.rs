@@ -29,12 +29,16 @@ const MAX_PROMPT: u64 = 32 * 1024 * 1024;
 
 /// Runs one turn; returns when it is over and everything it started has ended.
 pub fn run(config: Config, args: &RunArgs) -> Result<(), AppError> {
-    let plan = plan(args, &mut std::io::stdin().lock(), std::io::stdin().is_terminal())?;
+    let mut plan = plan(args, &mut std::io::stdin().lock(), std::io::stdin().is_terminal())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|err| AppError::failed("cannot start the runtime").caused_by(err))?;
     let Some(command) = &args.agent else {
+        if plan.session == Which::New {
+            // The bridge begins its sessions with what the settings say, flags included.
+            (plan.model, plan.mode) = (None, None);
+        }
         let agent = crate::bridge::agent(Arc::new(config));
         return runtime.block_on(turn(agent, plan, args.format));
     };
