@@ -66,6 +66,9 @@ pub enum Command {
     /// Run one turn without a screen; the reply goes to standard output.
     #[command(display_name = "zcode-acp", after_help = RUN_HELP)]
     Run(RunArgs),
+    /// Check engine, accounts, files and terminal; say what to do about each fault.
+    #[command(display_name = "zcode-acp")]
+    Doctor(DoctorArgs),
     /// Show tool permissions that wait as files, and answer them from here.
     #[command(display_name = "zcode-acp")]
     Approvals(ApprovalsArgs),
@@ -186,6 +189,23 @@ pub struct RunArgs {
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|err| format!("{err}"))?;
     if seconds > 0.0 && seconds < 1e9 { Ok(seconds) } else { Err("must be more than 0".to_owned()) }
+}
+
+/// Options of `doctor`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct DoctorArgs {
+    /// Write the page as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Also write a report to FILE, with secrets removed, that is safe to post.
+    #[arg(long, value_name = "FILE")]
+    pub bundle: Option<PathBuf>,
+    /// Do not start the engine.
+    #[arg(long)]
+    pub no_probe: bool,
+    /// Which engine to check.
+    #[command(flatten)]
+    pub engine: EngineArgs,
 }
 
 /// Options of `approvals`.

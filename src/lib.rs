@@ -25,5 +25,6 @@ pub mod bridge;
 pub mod tui;
 
 pub mod chat;
+pub mod doctor;
 pub mod run;
 pub mod serve;

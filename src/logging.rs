@@ -49,6 +49,11 @@ pub fn log_dir(state_dir: &Path) -> PathBuf {
     state_dir.join("log")
 }
 
+/// What is wrong with `ZCODE_ACP_LOG`, if anything.
+pub fn problem(env: &Env) -> Option<String> {
+    filter(env).1
+}
+
 fn filter(env: &Env) -> (Targets, Option<String>) {
     let default = || DEFAULT_FILTER.parse::<Targets>().unwrap_or_default();
     match env.str("ZCODE_ACP_LOG") {

@@ -7,7 +7,7 @@ use clap::Parser;
 use zcode_acp::cli::{Cli, Command};
 use zcode_acp::config::{Config, Env};
 use zcode_acp::error::AppError;
-use zcode_acp::{approvals, bridge, chat, logging, run, serve};
+use zcode_acp::{approvals, bridge, chat, doctor, logging, run, serve};
 
 fn main() -> ExitCode {
     let mut cli = Cli::parse();
@@ -39,6 +39,7 @@ fn dispatch(command: Command, cli: &Cli) -> Result<(), AppError> {
         Command::Tui(args) => chat::run(config, args),
         Command::Serve(_) => serve::run(config),
         Command::Run(args) => run::run(config, &args),
+        Command::Doctor(args) => doctor::run(&config, &args, &mut std::io::stdout().lock()),
         Command::Approvals(args) => approvals::run(&config, &args, &mut std::io::stdout().lock()),
         Command::SimEngine(_) | Command::Watchdog(_) => Ok(()),
     }

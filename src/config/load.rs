@@ -32,6 +32,7 @@ impl Config {
                 config.take_engine_flags(&args.engine);
                 config.take_session_flags(args.model.as_deref(), args.mode.as_deref());
             }
+            Command::Doctor(args) => config.take_engine_flags(&args.engine),
             Command::Serve(args) => config.take_engine_flags(&args.engine),
             Command::Approvals(_) | Command::SimEngine(_) | Command::Watchdog(_) => {}
         }

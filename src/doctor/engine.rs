@@ -1,0 +1,268 @@
+//! Checks of the engine: where it is, what runs it, whether it answers, and who may use what.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::report::Check;
+use crate::accounts::{
+    AccountFiles, Entitlement, LiveAnswers, SignIn, Source, entitlements, sign_in,
+};
+use crate::bridge::engine::{Engine, EngineError, discovery, environment};
+use crate::config::Config;
+use crate::process::{self, ChildSpec};
+
+const GROUP: &str = "engine";
+const ACCOUNTS: &str = "accounts";
+/// How long the engine may take to start and answer; it may have a database to migrate.
+const PROBE: Duration = Duration::from_secs(30);
+/// Longest directory name under which the engine can bind its socket.
+const MAX_TMPDIR: usize = 103 - 45 - 1;
+
+pub(super) async fn checks(config: &Config, probe: bool) -> Vec<Check> {
+    let mut checks = Vec::new();
+    if config.engine.demo.is_some() {
+        checks.push(Check::ok(GROUP, "engine", "the built-in simulated one (--demo)"));
+    } else {
+        match discovery::locate(&config.env, &config.home) {
+            Ok(entry) => {
+                let text = format!("{} ({})", entry.path.display(), entry.found_by);
+                checks.push(Check::ok(GROUP, "engine", text));
+                if entry.script {
+                    checks.push(node(config).await);
+                }
+            }
+            Err(err) => {
+                checks.push(not_found(&err));
+                return checks; // nothing below can be tried
+            }
+        }
+    }
+    checks.push(tmpdir(config.env.str("TMPDIR")));
+    if probe {
+        checks.push(answers(config).await);
+    }
+    checks
+}
+
+fn not_found(err: &EngineError) -> Check {
+    match err {
+        EngineError::NotFound { looked_for, hints } => {
+            let text = format!("not found; looked for\n  {}", looked_for.join("\n  "));
+            let fix = hints.first().map_or("install the ZCode desktop app", String::as_str);
+            Check::problem(GROUP, "engine", text, fix)
+        }
+        other => Check::problem(GROUP, "engine", other.to_string(), "see above"),
+    }
+}
+
+async fn node(config: &Config) -> Check {
+    match discovery::find_node(&config.env, &config.home).await {
+        Ok(path) => {
+            let spec = ChildSpec { args: vec!["--version".into()], ..ChildSpec::new(&path) };
+            let version = process::capture(&spec, Duration::from_secs(5)).await;
+            judge_node(&path, version.as_deref().map(str::trim))
+        }
+        Err(err) => Check::problem(
+            GROUP,
+            "node",
+            err.to_string(),
+            "install Node 22 or newer, or set ZCODE_NODE to one",
+        ),
+    }
+}
+
+/// Node needs `node:sqlite` and `node:sea`, which came with 22.
+fn judge_node(path: &Path, version: Option<&str>) -> Check {
+    let major = version
+        .and_then(|v| v.strip_prefix('v'))
+        .and_then(|v| v.split('.').next())
+        .and_then(|major| major.parse::<u32>().ok());
+    let text = format!("{} {}", path.display(), version.unwrap_or("(tells no version)"));
+    match major {
+        Some(major) if major >= 22 => Check::ok(GROUP, "node", text),
+        Some(_) => Check::problem(GROUP, "node", text, "the engine needs Node 22 or newer"),
+        None => Check::warning(GROUP, "node", text, "set ZCODE_NODE to a real Node 22 or newer"),
+    }
+}
+
+/// The engine binds a socket below TMPDIR, whose path has a limit.
+fn tmpdir(dir: Option<&str>) -> Check {
+    match dir {
+        None => Check::ok(GROUP, "TMPDIR", "not set, the system's is used"),
+        Some(dir) if dir.len() > MAX_TMPDIR => Check::warning(
+            GROUP,
+            "TMPDIR",
+            format!(
+                "{} bytes, too long for the engine's socket; a short one is used instead",
+                dir.len()
+            ),
+            "set TMPDIR to a shorter directory to keep the engine's files in one place",
+        ),
+        Some(dir) => Check::ok(GROUP, "TMPDIR", dir),
+    }
+}
+
+/// Starts the engine and asks it something harmless.
+async fn answers(config: &Config) -> Check {
+    let began = Instant::now();
+    let (events, mut unread) = mpsc::channel(64);
+    let cwd = config.home.clone();
+    let asked = async {
+        let engine = Engine::start(config, &cwd, events).await?;
+        let workspace = json!({"workspacePath": cwd, "workspaceKey": cwd});
+        let answer = engine.request_value("session/list", json!({"workspace": workspace})).await;
+        engine.shutdown().await;
+        answer
+    };
+    // A mailbox that nobody reads would stop the engine's reader.
+    let outcome = tokio::select! {
+        biased;
+        outcome = tokio::time::timeout(PROBE, asked) => outcome,
+        () = async {
+            while unread.recv().await.is_some() {}
+            std::future::pending::<()>().await;
+        } => return Check::ok(GROUP, "protocol", "ended"),
+    };
+    let took = began.elapsed().as_millis();
+    match outcome {
+        Ok(Ok(list)) => {
+            let count = list.get("sessions").and_then(|s| s.as_array()).map_or(0, Vec::len);
+            Check::ok(
+                GROUP,
+                "protocol",
+                format!("answered after {took} ms; {count} session(s) of this home"),
+            )
+        }
+        Ok(Err(err)) => Check::problem(
+            GROUP,
+            "protocol",
+            crate::redact::text(&err.to_string()).into_owned(),
+            "open the ZCode app once and let it finish; if that does not help, run this with --bundle and report it",
+        ),
+        Err(_) => Check::problem(
+            GROUP,
+            "protocol",
+            format!("no answer within {} s", PROBE.as_secs()),
+            "close other ZCode processes that may hold its database, then try again",
+        ),
+    }
+}
+
+pub(super) fn accounts(config: &Config) -> Vec<Check> {
+    if config.engine.demo.is_some() {
+        return Vec::new();
+    }
+    let table = discovery::locate(&config.env, &config.home)
+        .ok()
+        .and_then(|entry| environment::provider_table(config, &entry.path));
+    let files = AccountFiles::read(&config.zcode_home, table.as_deref());
+    let mut checks = vec![signed_in(&sign_in(&files))];
+    checks.extend(files.problems.iter().map(|(name, problem)| {
+        Check::warning(ACCOUNTS, name, problem, "open the ZCode app, which writes this file anew")
+    }));
+    checks.extend(channels(&sign_in(&files)));
+    checks.extend(entitlements(&files, &LiveAnswers::new()).iter().filter_map(plan));
+    checks
+}
+
+fn signed_in(state: &SignIn) -> Check {
+    let mut names = state.families.clone();
+    if state.zcode {
+        names.push("zcode".to_owned());
+    }
+    match (state.is_signed_in(), state.is_usable()) {
+        (true, _) => {
+            let how = if state.encrypted {
+                " (tokens are encrypted: only ZCode can use them)"
+            } else {
+                ""
+            };
+            Check::ok(ACCOUNTS, "sign-in", format!("signed in: {}{how}", names.join(", ")))
+        }
+        (false, true) => Check::ok(
+            ACCOUNTS,
+            "sign-in",
+            "not signed in; providers with keys of their own are there",
+        ),
+        (false, false) => Check::problem(
+            ACCOUNTS,
+            "sign-in",
+            "not signed in, and no provider has a key",
+            "sign in in the ZCode app, or add a provider with an API key there (zcode-acp login says more)",
+        ),
+    }
+}
+
+fn channels(state: &SignIn) -> Option<Check> {
+    let usable = state.channels.iter().filter(|channel| channel.problem.is_none()).count();
+    if state.channels.is_empty() {
+        return None;
+    }
+    let lines: Vec<String> = state
+        .channels
+        .iter()
+        .map(|channel| match channel.problem {
+            None => format!("{}: {} model(s)", channel.id, channel.models),
+            Some(problem) => format!("{}: {problem}", channel.id),
+        })
+        .collect();
+    let text = format!("{usable} of {} usable\n  {}", state.channels.len(), lines.join("\n  "));
+    Some(if usable > 0 || state.is_signed_in() {
+        Check::ok(ACCOUNTS, "providers", text)
+    } else {
+        Check::problem(
+            ACCOUNTS,
+            "providers",
+            text,
+            "switch one on and give it a key in the ZCode app",
+        )
+    })
+}
+
+/// A plan that may be used, and what says so; a cache can be wrong by days.
+fn plan(entitlement: &Entitlement) -> Option<Check> {
+    let from = match entitlement.source {
+        Source::Live => "asked just now",
+        Source::OwnKey => "config.json has a key for it",
+        Source::PlanCache => {
+            "coding-plan-cache.json lists it; a plan that ended can stay there for days"
+        }
+        Source::Selected => "setting.json has it selected",
+        Source::Nothing => return None,
+    };
+    let state = if entitlement.entitled { "usable" } else { "not valid" };
+    Some(Check::ok(ACCOUNTS, &entitlement.account_id, format!("{state} ({from})")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::Level;
+    use super::*;
+
+    #[test]
+    fn node_is_judged_by_its_major_version() {
+        let level = |version: Option<&str>| judge_node(Path::new("/n"), version).level;
+        assert_eq!(level(Some("v22.1.0")), Level::Ok);
+        assert_eq!(level(Some("v20.19.0")), Level::Problem);
+        assert_eq!(level(Some("1.2 bun")), Level::Warning);
+        assert_eq!(level(None), Level::Warning);
+    }
+
+    #[test]
+    fn a_long_tmpdir_is_a_warning() {
+        assert_eq!(tmpdir(None).level, Level::Ok);
+        assert_eq!(tmpdir(Some(&"x".repeat(57))).level, Level::Ok);
+        assert_eq!(tmpdir(Some(&"x".repeat(58))).level, Level::Warning);
+    }
+
+    #[test]
+    fn without_sign_in_and_keys_there_is_a_problem() {
+        assert_eq!(signed_in(&SignIn::default()).level, Level::Problem);
+        let by_token = SignIn { families: vec!["zai".to_owned()], ..SignIn::default() };
+        assert_eq!(signed_in(&by_token).level, Level::Ok);
+        assert_eq!(channels(&SignIn::default()), None);
+    }
+}

@@ -1,0 +1,287 @@
+//! Checks of files and settings: directories, permissions, settings file, log, locale, variables.
+
+use std::path::{Path, PathBuf};
+
+use super::report::Check;
+use crate::config::{Config, Env};
+use crate::logging;
+
+const GROUP: &str = "files";
+
+/// Variables of ours that mean something; others that begin so are typing mistakes.
+const KNOWN_VARIABLES: &[&str] = &[
+    "ZCODE_ACP_APPROVAL_BRIDGE",
+    "ZCODE_ACP_APPROVAL_DIR",
+    "ZCODE_ACP_AUTO_COMPACT_THRESHOLD",
+    "ZCODE_ACP_DEBUG",
+    "ZCODE_ACP_INTERACTION_TIMEOUT_MS",
+    "ZCODE_ACP_LANG",
+    "ZCODE_ACP_LIVE_ENTITLEMENT",
+    "ZCODE_ACP_LOG",
+    "ZCODE_ACP_MODE",
+    "ZCODE_ACP_MODEL",
+    "ZCODE_ACP_SHOW_COMPLETION_STATUS",
+    "ZCODE_ACP_STATE_DIR",
+    "ZCODE_ACP_STEER_FK_RETRY_MS",
+    "ZCODE_ACP_STEER_PERSIST_MS",
+];
+/// Variables of the TypeScript bridge for parts that are not here.
+const FOREIGN_VARIABLES: &[&str] = &[
+    "ZCODE_ACP_BOOT_CREATE_SESSION",
+    "ZCODE_ACP_GOAL_",
+    "ZCODE_ACP_HUB_",
+    "ZCODE_ACP_PROJECT_ROOTS",
+    "ZCODE_ACP_PUSH_",
+    "ZCODE_ACP_REMOTE",
+    "ZCODE_ACP_RESUME_SESSION",
+    "ZCODE_ACP_SANDBOX",
+    "ZCODE_ACP_SKIP_MODEL_PROBE",
+    "ZCODE_ACP_SPAWN_NONCE",
+    "ZCODE_ACP_TAB_TITLE",
+    "ZCODE_ACP_TUI_CLI_PID",
+];
+
+pub(super) fn checks(config: &Config) -> Vec<Check> {
+    let mut checks = vec![settings(config), state_dir(&config.state_dir), zcode_home(config)];
+    checks.push(log(config));
+    checks.extend(approvals(config));
+    checks.extend(variables(&config.env));
+    checks.push(locale(&config.env));
+    checks
+}
+
+/// Every `zcode-acp` that is found by name; the first one is what editors start.
+pub(super) fn programs_on_path(env: &Env, own: Option<&Path>) -> Option<Check> {
+    let path = env.get("PATH")?;
+    let found: Vec<PathBuf> = std::env::split_paths(path)
+        .map(|dir| dir.join("zcode-acp"))
+        .filter(|file| file.is_file())
+        .collect();
+    let first = found.first()?;
+    let same = |a: &Path, b: &Path| a.canonicalize().ok() == b.canonicalize().ok();
+    let text = found.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join("\n");
+    Some(match own {
+        Some(own) if !same(first, own) => Check::warning(
+            "program",
+            "on PATH",
+            text,
+            format!(
+                "another program of this name comes first; give editors the whole path {}",
+                own.display()
+            ),
+        ),
+        _ => Check::ok("program", "on PATH", text),
+    })
+}
+
+fn settings(config: &Config) -> Check {
+    let path = config.settings_path.display().to_string();
+    match config.warnings.split_first() {
+        Some(_) => {
+            Check::warning(GROUP, "settings", config.warnings.join("\n"), format!("mend {path}"))
+        }
+        None if config.settings_path.is_file() => Check::ok(GROUP, "settings", path),
+        None => Check::ok(GROUP, "settings", format!("{path} (not there, defaults are used)")),
+    }
+}
+
+fn state_dir(dir: &Path) -> Check {
+    let name = dir.display().to_string();
+    if let Err(err) = logging::private_dir(dir) {
+        return Check::problem(
+            GROUP,
+            "state",
+            format!("{name}: {err}"),
+            "make the directory writable, or set ZCODE_ACP_STATE_DIR to another",
+        );
+    }
+    match mode(dir) {
+        Some(mode) if mode & 0o077 != 0 => Check::warning(
+            GROUP,
+            "state",
+            format!("{name} is open to others (mode {mode:o})"),
+            format!("chmod 700 {name}"),
+        ),
+        _ => Check::ok(GROUP, "state", name),
+    }
+}
+
+#[cfg(unix)]
+fn mode(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt;
+    Some(std::fs::metadata(path).ok()?.permissions().mode() & 0o777)
+}
+
+#[cfg(not(unix))]
+fn mode(_path: &Path) -> Option<u32> {
+    None
+}
+
+fn zcode_home(config: &Config) -> Check {
+    let dir = &config.zcode_home;
+    let name = dir.display().to_string();
+    // The engine takes the parent directory, and only of a directory that is called so.
+    if dir.file_name().is_some_and(|name| name != ".zcode") {
+        return Check::warning(
+            GROUP,
+            "ZCode home",
+            format!("{name}: the engine only knows directories named .zcode"),
+            "let ZCODE_HOME end in /.zcode",
+        );
+    }
+    match std::fs::read_dir(dir) {
+        Ok(_) => Check::ok(GROUP, "ZCode home", name),
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound => Check::warning(
+            GROUP,
+            "ZCode home",
+            format!("{name} is not there"),
+            "start the ZCode app once; it makes the directory",
+        ),
+        Err(err) => Check::problem(
+            GROUP,
+            "ZCode home",
+            format!("{name}: {err}"),
+            "make it readable for you",
+        ),
+    }
+}
+
+fn log(config: &Config) -> Check {
+    let dir = logging::log_dir(&config.state_dir);
+    let bytes: u64 = std::fs::read_dir(&dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.metadata().ok())
+        .map(|meta| meta.len())
+        .sum();
+    match logging::problem(&config.env) {
+        Some(problem) => Check::warning(
+            GROUP,
+            "log",
+            problem,
+            "use off, error, warn, info, debug, trace, or target=level, …",
+        ),
+        None => Check::ok(GROUP, "log", format!("{} ({} KiB)", dir.display(), bytes / 1024)),
+    }
+}
+
+fn approvals(config: &Config) -> Option<Check> {
+    if config.env.flag("ZCODE_ACP_APPROVAL_BRIDGE") != Some(true) {
+        return None;
+    }
+    let dir = config.default_approval_dir.display().to_string();
+    Some(match &config.approval_dir {
+        None => Check::warning(
+            GROUP,
+            "approvals",
+            format!("{dir} is not there, so dialogs are used"),
+            format!("mkdir -p -m 700 {dir}"),
+        ),
+        Some(path) => match crate::approvals::ApprovalBridge::open(path) {
+            Ok(_) => Check::ok(GROUP, "approvals", format!("as files in {dir}")),
+            Err(err) => {
+                Check::problem(GROUP, "approvals", err.to_string(), format!("chmod 700 {dir}"))
+            }
+        },
+    })
+}
+
+fn variables(env: &Env) -> Option<Check> {
+    let unknown: Vec<&str> = env
+        .iter()
+        .filter_map(|(name, _)| name.to_str())
+        .filter(|name| name.starts_with("ZCODE_ACP_") && !name.starts_with("ZCODE_ACP_TEST_"))
+        .filter(|name| !KNOWN_VARIABLES.contains(name))
+        .collect();
+    let (foreign, wrong): (Vec<&str>, Vec<&str>) =
+        unknown.into_iter().partition(|name| FOREIGN_VARIABLES.iter().any(|f| name.starts_with(f)));
+    if !wrong.is_empty() {
+        return Some(Check::warning(
+            GROUP,
+            "variables",
+            format!("{} mean nothing", wrong.join(", ")),
+            "look for a typing mistake; the README lists all variables",
+        ));
+    }
+    (!foreign.is_empty()).then(|| {
+        let text = format!("{}: for parts that this program does not have", foreign.join(", "));
+        Check::ok(GROUP, "variables", text)
+    })
+}
+
+fn locale(env: &Env) -> Check {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| Some((name, env.str(name)?)));
+    let is_utf8 = |value: &str| {
+        let value = value.to_ascii_lowercase();
+        value.contains("utf-8") || value.contains("utf8")
+    };
+    match set {
+        Some((name, value)) if is_utf8(value) => {
+            Check::ok(GROUP, "locale", format!("{name}={value}"))
+        }
+        // The system's own default on a Mac is UTF-8.
+        None if cfg!(target_os = "macos") => Check::ok(GROUP, "locale", "the system's"),
+        other => Check::warning(
+            GROUP,
+            "locale",
+            other.map_or_else(|| "not set".to_owned(), |(name, value)| format!("{name}={value}")),
+            "export LANG=C.UTF-8, or wide characters are drawn wrongly by tmux and ssh",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::Level;
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> Env {
+        pairs.iter().copied().collect()
+    }
+
+    #[test]
+    fn a_locale_without_utf8_is_a_warning() {
+        assert_eq!(locale(&env(&[("LANG", "de_DE.UTF-8")])).level, Level::Ok);
+        assert_eq!(locale(&env(&[("LANG", "C.utf8")])).level, Level::Ok);
+        assert_eq!(locale(&env(&[("LC_ALL", "C"), ("LANG", "C.UTF-8")])).level, Level::Warning);
+    }
+
+    #[test]
+    fn a_variable_that_means_nothing_is_a_warning_and_a_foreign_one_is_not() {
+        assert_eq!(variables(&env(&[("ZCODE_ACP_MODE", "plan")])), None);
+        let wrong = variables(&env(&[("ZCODE_ACP_MODLE", "x")])).unwrap();
+        assert_eq!(wrong.level, Level::Warning);
+        assert!(wrong.text.contains("ZCODE_ACP_MODLE"));
+        assert_eq!(variables(&env(&[("ZCODE_ACP_HUB_PORT", "1")])).unwrap().level, Level::Ok);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_state_directory_open_to_others_is_a_warning_and_one_that_cannot_be_made_a_problem() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let open = dir.path().join("state");
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(state_dir(&open).level, Level::Warning);
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o700)).unwrap();
+        assert_eq!(state_dir(&open).level, Level::Ok);
+        let file = dir.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(state_dir(&file.join("state")).level, Level::Problem);
+    }
+
+    #[test]
+    fn the_first_program_of_the_name_must_be_this_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("zcode-acp");
+        std::fs::write(&program, "").unwrap();
+        let path = env(&[("PATH", dir.path().to_str().unwrap())]);
+        assert_eq!(programs_on_path(&path, Some(&program)).unwrap().level, Level::Ok);
+        let other = dir.path().join("other");
+        std::fs::write(&other, "").unwrap();
+        assert_eq!(programs_on_path(&path, Some(&other)).unwrap().level, Level::Warning);
+        assert_eq!(programs_on_path(&env(&[("PATH", "/nowhere")]), Some(&program)), None);
+    }
+}

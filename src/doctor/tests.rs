@@ -1,0 +1,96 @@
+//! The page as a whole, and the report that may be posted.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::*;
+use crate::config::{Env, SettingsFile};
+
+fn config(home: &Path, env: &[(&str, &str)]) -> Config {
+    let env: Env = env.iter().copied().collect();
+    let file = SettingsFile::read(&home.join(".config/zcode-acp/config.json"));
+    Config::from_env(env, home.to_path_buf(), &file)
+}
+
+fn doctor(config: &Config, args: &DoctorArgs) -> (Result<(), AppError>, String) {
+    let mut out = Vec::new();
+    let outcome = run(config, args, &mut out);
+    (outcome, String::from_utf8(out).unwrap())
+}
+
+#[test]
+fn without_an_engine_the_page_says_where_it_looked_and_the_code_is_1() {
+    let home = tempfile::tempdir().unwrap();
+    let config = config(home.path(), &[("PATH", "/nowhere")]);
+    let (outcome, text) = doctor(&config, &DoctorArgs::default());
+    assert_eq!(outcome.unwrap_err().kind.exit_code(), 1);
+    assert!(text.contains("PROBLEM") && text.contains("ZCODE_CJS"), "{text}");
+}
+
+#[test]
+fn the_json_page_has_a_level_and_a_fix_for_every_fault() {
+    let home = tempfile::tempdir().unwrap();
+    let config = config(home.path(), &[("PATH", "/nowhere"), ("LANG", "C")]);
+    let (_, text) = doctor(&config, &DoctorArgs { json: true, ..DoctorArgs::default() });
+    let page: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(page["ok"], false);
+    for check in page["checks"].as_array().unwrap() {
+        assert_eq!(check["level"] == "ok", check.get("fix").is_none(), "{check}");
+    }
+}
+
+#[test]
+fn an_engine_that_answers_is_ok_and_one_that_does_not_is_a_problem() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = home.path().join("zcode");
+    let check = |script: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        fs::write(&engine, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&engine, fs::Permissions::from_mode(0o755)).unwrap();
+        let env = [("PATH", "/usr/bin:/bin"), ("ZCODE_BIN", engine.to_str().unwrap())];
+        let config = config(home.path(), &env);
+        let (_, text) = doctor(&config, &DoctorArgs { json: true, ..DoctorArgs::default() });
+        let page: Value = serde_json::from_str(&text).unwrap();
+        let checks = page["checks"].as_array().unwrap().clone();
+        checks.into_iter().find(|check| check["name"] == "protocol").unwrap()
+    };
+    let answer = r#"read l; id=$(echo "$l" | sed 's/.*"id":\([^,}]*\).*/\1/'); echo "{\"id\":$id,\"result\":{\"sessions\":[]}}"; cat"#;
+    assert_eq!(check(answer)["level"], "ok");
+    let dead = check("echo no database >&2; exit 7");
+    assert_eq!(dead["level"], "problem");
+    assert!(dead["text"].as_str().unwrap().contains("no database"), "{dead}");
+}
+
+#[test]
+fn the_report_has_no_secret_and_no_user_name_and_overwrites_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join(".config/zcode-acp");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("config.json"), r#"{"remote": {"token": "tok-secret-1"}, "lang": "en"}"#)
+        .unwrap();
+    let state = home.path().join("state");
+    fs::create_dir_all(state.join("log")).unwrap();
+    fs::write(
+        state.join("log/zcode-acp.2026-01-01.log"),
+        "Authorization: Bearer tok-secret-2\nfine",
+    )
+    .unwrap();
+    let env = [
+        ("PATH", "/nowhere"),
+        ("ZCODE_ACP_STATE_DIR", state.to_str().unwrap()),
+        ("ZCODE_ACP_REMOTE_TOKEN", "tok-secret-3"),
+        ("ANTHROPIC_API_KEY", "tok-secret-4"),
+        ("ZCODE_ACP_MODE", "plan"),
+    ];
+    let config = config(home.path(), &env);
+    let path = home.path().join("report.md");
+    let args = || DoctorArgs { bundle: Some(path.clone()), ..DoctorArgs::default() };
+    let _first = doctor(&config, &args());
+    let report = fs::read_to_string(&path).unwrap();
+    assert!(!report.contains("tok-secret"), "{report}");
+    assert!(!report.contains(home.path().to_str().unwrap()), "{report}");
+    assert!(report.contains("ZCODE_ACP_MODE=plan") && report.contains("fine"), "{report}");
+    let (second, _) = doctor(&config, &args());
+    assert!(second.unwrap_err().to_string().contains("cannot write"));
+}
