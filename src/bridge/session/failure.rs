@@ -1,6 +1,7 @@
 //! PURE. An engine's failure as an ACP error: the engine's own words, its code and data kept.
 //! Called by the session machine and the registry.
 
+use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::{Error as AcpError, ErrorCode};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -66,4 +67,9 @@ fn needs_sign_in(message: &str) -> bool {
     ["not signed in", "sign in first", "login required", "not logged in", "please log in"]
         .iter()
         .any(|needle| text.contains(needle))
+}
+
+/// The same error in the SDK's type.
+pub(crate) fn from_schema(error: acp::Error) -> AcpError {
+    AcpError::new(i32::from(error.code), error.message).data(error.data)
 }

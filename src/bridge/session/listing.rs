@@ -7,8 +7,6 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::Value;
 
-use super::interim::title;
-
 /// Sessions on one page.
 const PAGE: usize = 50;
 
@@ -91,8 +89,27 @@ fn entry<'a>(
         .unwrap_or(0);
     let id = ids.get(sid).map_or(sid, String::as_str).to_owned();
     let name = text("title").filter(|t| !t.trim().is_empty()).map(str::to_owned);
-    let info = acp::SessionInfo::new(id, cwd).title(name).updated_at(title::iso_time(updated_at));
+    let info = acp::SessionInfo::new(id, cwd).title(name).updated_at(iso_time(updated_at));
     Some((updated_at, sid, info))
+}
+
+/// Milliseconds since 1970 as ISO 8601, UTC.
+fn iso_time(ms: u64) -> String {
+    let seconds = i64::try_from(ms / 1_000).unwrap_or(0);
+    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // The civil calendar, counted from 1 March of year 0 so that leap days come last.
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
+    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", ms % 1_000)
 }
 
 /// Whether two spellings name one directory: a trailing slash and, where the caller could resolve
@@ -153,6 +170,17 @@ mod tests {
     fn a_cursor_of_somebody_else_is_refused() {
         for bad in ["", "x", "MTox", "OTk6MTpz"] {
             assert_eq!(Cursor::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn times_are_written_as_iso_8601() {
+        for (ms, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (1_795_996_799_999, "2026-11-29T23:59:59.999Z"),
+        ] {
+            assert_eq!(iso_time(ms), text);
         }
     }
 

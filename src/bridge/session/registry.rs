@@ -23,9 +23,8 @@ use super::{failure, providers};
 use crate::approvals::ApprovalBridge;
 use crate::bridge::engine::event::{EngineEvent, EngineRequest};
 use crate::bridge::engine::{Engine, EngineError, EngineHandle};
-use crate::bridge::session::interim::mcp;
 use crate::bridge::stdio::Outflow;
-use crate::bridge::translate::ClientTraits;
+use crate::bridge::translate::{ClientTraits, mcp};
 use crate::config::Config;
 
 /// Requests that may wait for one session.
@@ -205,10 +204,7 @@ impl Registry {
     }
 
     fn new_session(&mut self, request: &acp::NewSessionRequest, responder: Responder<Value>) {
-        let mcp = match mcp::to_engine(&request.mcp_servers) {
-            Ok(mcp) => mcp,
-            Err(error) => return reject(responder, invalid_params(error)),
-        };
+        let servers = mcp::to_engine(&request.mcp_servers);
         let id = uuid::Uuid::new_v4().to_string();
         let cwd = usable_directory(&request.cwd);
         let alias = Alias {
@@ -218,21 +214,23 @@ impl Registry {
         };
         self.remember(&id, alias);
         let mut seed = self.seed(&id, cwd);
-        seed.mcp = mcp;
+        seed.remark = servers.remark();
+        seed.mcp = servers.entries;
         self.start_session(seed);
         self.hand_to_session(&id, Request::New, responder);
     }
 
     fn open(&mut self, request: OpenRequest, responder: Responder<Value>) {
-        let mcp = match mcp::to_engine(&request.mcp) {
-            Ok(mcp) => mcp,
-            Err(error) => return reject(responder, invalid_params(error)),
-        };
+        let servers = mcp::to_engine(&request.mcp);
         let OpenRequest { id, cwd, replay, limit, .. } = request;
         if !self.sessions.contains_key(&id) {
             self.start_known(&id, &cwd);
         }
-        self.hand_to_session(&id, Request::Open { replay, mcp, limit }, responder);
+        self.hand_to_session(
+            &id,
+            Request::Open { replay, remark: servers.remark(), mcp: servers.entries, limit },
+            responder,
+        );
     }
 
     /// Starts the actor of an id from before: one of the alias file, else the engine's own id.
@@ -289,7 +287,7 @@ impl Registry {
             mcp: Vec::new(),
             traits: self.traits.clone(),
             settings,
-            title: None,
+            remark: None,
             ask_timeout: self.config.interaction_timeout,
             external_approvals: self.approvals.is_some(),
             compact_above: self.config.session.auto_compact_threshold.filter(|n| *n > 0),

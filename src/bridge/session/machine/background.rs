@@ -10,6 +10,7 @@ use super::{Machine, ReqId};
 use crate::bridge::engine::EngineError;
 use crate::bridge::engine::event::{BackgroundTask, SessionUpdated};
 use crate::bridge::session::failure;
+use crate::bridge::translate::CardEnd;
 
 /// Tasks remembered at most; ended ones are forgotten at once.
 const TASKS_MAX: usize = 512;
@@ -21,59 +22,57 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    pub(crate) fn running(&self) -> impl Iterator<Item = &str> {
-        self.running.keys().map(String::as_str)
-    }
-
     pub(crate) fn running_subagents(&self) -> Vec<String> {
         self.running.iter().filter(|(_, subagent)| **subagent).map(|(id, _)| id.clone()).collect()
     }
 }
 
 impl Machine {
+    /// What a `session.updated` changes beyond what is shown of it.
     pub(crate) fn on_updated(&mut self, updated: &SessionUpdated) {
         if let Some(task) = &updated.task {
-            self.on_task(task);
-        }
-        if updated.context_used.is_some() || updated.context_window.is_some() {
-            self.on_usage_event(updated.context_used, updated.context_window);
+            self.note_task(task);
         }
         if updated.mode.is_some() || updated.plan_enabled.is_some() {
             self.mode_pushed(updated.mode.as_deref(), updated.plan_enabled);
         }
-        if let Some(retry) = &updated.api_retry {
-            let _ = retry;
-        }
     }
 
-    fn on_task(&mut self, task: &BackgroundTask) {
-        if task.status == "running" {
-            if self.tasks.running.len() < TASKS_MAX {
-                let subagent = task.task_kind.as_deref() == Some("subagent");
-                self.tasks.running.insert(task.task_id.clone(), subagent);
-            }
-        } else {
+    fn note_task(&mut self, task: &BackgroundTask) {
+        if task.status != "running" {
             self.tasks.running.remove(&task.task_id);
+        } else if self.tasks.running.len() < TASKS_MAX {
+            let subagent = task.task_kind.as_deref() == Some("subagent");
+            self.tasks.running.insert(task.task_id.clone(), subagent);
         }
     }
 
+    /// The tasks ended with their engine.
     pub(crate) fn lose_tasks(&mut self) {
         self.tasks.running.clear();
+        self.close_cards(CardEnd::EngineLost);
     }
 
+    /// The tasks end with the bridge, whose engine ends with it.
     pub(crate) fn end_tasks_at_shutdown(&mut self) {
         self.tasks.running.clear();
+        self.close_cards(CardEnd::Shutdown);
     }
 
-    pub(crate) fn cancel_task(&mut self, req: ReqId, task: String) {
+    pub(crate) fn cancel_task(&mut self, req: ReqId, by_command: bool, task: String) {
         let Some(sid) = self.engine_sid() else { return };
         let params = json!({"sessionId": sid, "taskId": task});
-        self.call("session/cancelBackgroundTask", params, super::Cont::CancelTask { req, task });
+        self.call(
+            "session/cancelBackgroundTask",
+            params,
+            super::Cont::CancelTask { req, by_command, task },
+        );
     }
 
     pub(crate) fn on_task_cancelled(
         &mut self,
         req: ReqId,
+        by_command: bool,
         task: &str,
         reply: Result<Box<RawValue>, EngineError>,
     ) {
@@ -81,6 +80,15 @@ impl Machine {
             Ok(answer) => {
                 if answer.get("cancelled").and_then(Value::as_bool) == Some(true) {
                     self.tasks.running.remove(task);
+                    self.translate(|t, out| t.on_task_cancelled(task, out));
+                }
+                if by_command {
+                    let text = if answer.get("cancelled").and_then(Value::as_bool) == Some(true) {
+                        "The task was cancelled."
+                    } else {
+                        "The task could not be cancelled."
+                    };
+                    return self.finish_command(req, text);
                 }
                 let mut kept = answer;
                 if let Value::Object(map) = &mut kept {

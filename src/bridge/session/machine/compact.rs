@@ -163,7 +163,11 @@ impl Machine {
     /// After a turn that ended well: compacts when the context is over the threshold.
     pub(crate) fn compact_if_due(&mut self) {
         let Some(limit) = self.seed.compact_above else { return };
-        let over = self.usage.used().is_some_and(|used| used >= limit);
+        let over = self
+            .translator
+            .meter()
+            .context_usage()
+            .is_some_and(|c| c.get("used").and_then(Value::as_u64) >= Some(limit));
         if over && !self.compact.is_running() && self.queue.is_empty() && self.job.is_none() {
             self.start_compact(None);
         }

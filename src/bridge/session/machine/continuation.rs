@@ -106,9 +106,11 @@ pub(crate) enum Cont {
     ForkJob,
     CancelTask {
         req: ReqId,
+        by_command: bool,
         task: String,
     },
     McpList,
+    Sessions,
 }
 
 impl Machine {
@@ -139,8 +141,11 @@ impl Machine {
             Cont::Compact => self.on_compact_reply(reply),
             Cont::Goal => self.on_goal_reply(reply),
             Cont::ForkJob => self.on_fork_job(reply),
-            Cont::CancelTask { req, task } => self.on_task_cancelled(req, &task, reply),
+            Cont::CancelTask { req, by_command, task } => {
+                self.on_task_cancelled(req, by_command, &task, reply);
+            }
             Cont::McpList => self.on_mcp_list(reply),
+            Cont::Sessions => self.on_sessions(reply),
             _ => {}
         }
     }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Cont, Machine};
 use crate::bridge::engine::EngineError;
 use crate::bridge::session::failure;
+use crate::bridge::translate::command;
 
 /// What to do with the goal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,19 +19,6 @@ pub(crate) struct GoalAction {
 }
 
 impl GoalAction {
-    /// Reads the words after `/goal`: one keyword alone is an action, all else an objective.
-    pub(crate) fn from_words(words: &str) -> Self {
-        let words = words.trim();
-        let action = match words.to_ascii_lowercase().as_str() {
-            "" | "status" | "show" => "show",
-            "pause" => "pause",
-            "resume" => "resume",
-            "clear" | "stop" => "clear",
-            _ => return Self { action: "set", objective: Some(words.to_owned()) },
-        };
-        Self { action, objective: None }
-    }
-
     /// Reads the params of the extension method.
     pub(crate) fn from_params(params: &Value) -> Option<Self> {
         let objective =
@@ -47,6 +35,13 @@ impl GoalAction {
         let needs = matches!(action, "set" | "replace");
         (needs == objective.is_some())
             .then(|| Self { action, objective: objective.map(str::to_owned) })
+    }
+}
+
+impl From<command::GoalAction> for GoalAction {
+    fn from(goal: command::GoalAction) -> Self {
+        let (action, objective) = goal.params();
+        Self { action, objective: objective.map(str::to_owned) }
     }
 }
 
@@ -75,19 +70,6 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_a_keyword_that_stands_alone_is_an_action() {
-        for (words, action) in [
-            ("", "show"),
-            ("pause", "pause"),
-            ("stop", "clear"),
-            ("stop the leak", "set"),
-            ("Fix it", "set"),
-        ] {
-            assert_eq!(GoalAction::from_words(words).action, action, "{words}");
-        }
-    }
 
     #[test]
     fn a_goal_is_set_with_an_objective_and_shown_without() {

@@ -113,6 +113,11 @@ impl Machine {
         self.follow.todos = None;
         if let Ok(snapshot) = reply.and_then(|raw| failure::parse(&raw)) {
             self.take_ring(&snapshot);
+            let changed = self.translate(|t, out| t.on_todos(&snapshot, out));
+            if changed {
+                let mut again = self.follow.todos_again.take();
+                self.cancel_timer(&mut again);
+            }
         }
         if std::mem::take(&mut self.follow.todos_dirty) {
             self.read_todos(false);
@@ -182,9 +187,7 @@ impl Machine {
     }
 
     fn finish_load(&mut self, req: ReqId, limit: Option<usize>) {
-        self.usage.forget_ring();
-        self.show_ring();
-        self.read_todos(false);
+        self.show_ring_again();
         self.answer_open(req, OpenKind::Load { limit });
     }
 }

@@ -79,8 +79,8 @@ pub(crate) struct Seed {
     pub(crate) traits: ClientTraits,
     /// Settings before the engine has said anything.
     pub(crate) settings: Settings,
-    /// Title of a session that is not new.
-    pub(crate) title: Option<String>,
+    /// What the client should know about its request, told after the answer.
+    pub(crate) remark: Option<String>,
     /// How long a question may stay open.
     pub(crate) ask_timeout: Option<Duration>,
     /// Compact by itself above this many tokens.
@@ -100,6 +100,8 @@ pub(crate) enum Request {
         replay: bool,
         /// Servers to use from now on; an empty list changes nothing.
         mcp: Vec<Value>,
+        /// What was wrong with some of them.
+        remark: Option<String>,
         /// Only the last messages (`_meta.zcode.limit`).
         limit: Option<usize>,
     },
@@ -299,7 +301,8 @@ pub(crate) struct Machine {
     tasks: background::Tasks,
     follow: history::FollowUps,
     commands: commands::CommandList,
-    title: recovery::Title,
+    /// A new session takes its title from its first prompt.
+    names_itself: bool,
     compact: compact::CompactState,
     job: Option<extensions::RunningJob>,
     ended: bool,
@@ -332,7 +335,7 @@ impl Machine {
             tasks: background::Tasks::default(),
             follow: history::FollowUps::default(),
             commands: commands::CommandList::default(),
-            title: recovery::Title::new(seed.title.clone(), seed.engine_sid.is_none()),
+            names_itself: seed.engine_sid.is_none(),
             compact: compact::CompactState::default(),
             job: None,
             ended: false,
@@ -442,7 +445,10 @@ impl Machine {
         }
         match request {
             Request::New => self.answer_new(req),
-            Request::Open { replay, mcp, limit } => self.open_session(req, replay, mcp, limit),
+            Request::Open { replay, mcp, remark, limit } => {
+                self.seed.remark = remark;
+                self.open_session(req, replay, mcp, limit);
+            }
             Request::Forked => self.open_fork(req),
             Request::Prompt(blocks) => self.on_prompt(req, &blocks),
             Request::SetMode(mode) => self.set_mode(req, &mode),

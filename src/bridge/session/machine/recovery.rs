@@ -15,10 +15,9 @@ use super::link::LinkState;
 use super::turn::Stage;
 use super::{Cont, Effect, Machine};
 use crate::bridge::engine::EngineError;
-use crate::bridge::engine::event::{EngineExit, StorageState, TitleUpdated, TurnFailed};
+use crate::bridge::engine::event::{EngineExit, StorageState, TurnFailed};
 use crate::bridge::session::failure;
-use crate::bridge::session::interim::{notice, title, turn_error};
-use crate::bridge::translate::CardEnd;
+use crate::bridge::translate::{CardEnd, error as turn_error, notice};
 
 /// Silence before the first look; doubles up to four times this.
 const SILENCE: u64 = 15_000;
@@ -29,22 +28,6 @@ const DEAF_LIMIT: u8 = 4;
 /// The last reply may not be stored yet.
 const REPLY_TRIES: u8 = 4;
 const REPLY_GAP: Duration = Duration::from_millis(400);
-
-/// The title a client was told, and who chose it.
-#[derive(Debug, Default)]
-pub(crate) struct Title {
-    shown: Option<String>,
-    /// Only a session without history takes its title from the first prompt.
-    from_prompt: bool,
-    /// A user's own title is never replaced.
-    pinned: bool,
-}
-
-impl Title {
-    pub(crate) fn new(shown: Option<String>, fresh: bool) -> Self {
-        Self { from_prompt: fresh && shown.is_none(), shown, pinned: false }
-    }
-}
 
 impl Machine {
     pub(crate) fn watch_silence(&mut self) {
@@ -242,7 +225,6 @@ impl Machine {
         else {
             return;
         };
-        self.close_cards(CardEnd::EngineLost);
         if stage == Stage::Finishing {
             return self.turn_is_over(n);
         }
@@ -258,59 +240,48 @@ impl Machine {
 
     pub(crate) fn foreign_failed(&mut self, failed: &TurnFailed) {
         let problem = turn_error::turn_failed(failed);
-        let update = notice::warning(&problem.message, &self.seed.traits);
-        self.update(update);
+        if !problem.is_cancelled {
+            self.warn("A turn of the engine's own failed.", Some(&problem.message));
+        }
     }
 
     pub(crate) fn on_storage(&mut self, storage: &StorageState) {
         if storage.phase == "failed" {
             let code = storage.error_code.as_deref().unwrap_or("unknown reason");
             let text = format!("The engine could not bring its database up to date ({code}).");
-            let update = notice::warning(&text, &self.seed.traits);
-            self.update(update);
+            self.warn(&text, None);
         }
     }
 
-    pub(crate) fn title_from_prompt(&mut self, text: &str) {
-        if !self.title.from_prompt || self.title.pinned {
-            return;
-        }
-        if let Some(title) = title::from_prompt(text) {
-            self.title.from_prompt = false;
-            self.show_title(title);
+    pub(crate) fn title_from_prompt(&mut self, words: &str) {
+        if self.names_itself {
+            self.names_itself = false;
+            let update = self.translator.title_mut().on_prompt(words);
+            self.out.extend(update.map(Box::new).map(Effect::Update));
         }
     }
 
-    pub(crate) fn on_title(&mut self, pushed: &TitleUpdated) {
-        let Some(adopted) = title::adopt(pushed) else { return };
-        if self.title.pinned && !adopted.by_user {
-            return;
-        }
-        self.title.pinned |= adopted.by_user;
-        self.title.from_prompt = false;
-        self.show_title(adopted.title);
-    }
-
-    /// Takes the title that the engine lists, without telling a client that knows it already.
+    /// Takes the title that the engine lists and tells it to a client that has none.
     pub(crate) fn adopt_title(&mut self, info: &Value) {
-        let source = info.get("titleSource").and_then(Value::as_str);
-        if source == Some("custom") {
-            self.title.pinned = true;
+        if self.names_itself || self.translator.title_mut().current().is_some() {
+            return;
         }
-        if self.title.shown.is_none()
-            && !self.title.from_prompt
-            && let Some(text) = info.get("title").and_then(Value::as_str).filter(|t| !t.is_empty())
-        {
-            self.show_title(text.to_owned());
+        let text =
+            |key: &str| info.get(key).and_then(Value::as_str).filter(|t| !t.trim().is_empty());
+        if let Some(title) = text("title") {
+            self.translator.title_mut().adopt(title, text("titleSource"));
+            let shown = self.translator.title_mut().current().map(str::to_owned);
+            let update = acp::SessionInfoUpdate::new().title(shown);
+            self.update(acp::SessionUpdate::SessionInfoUpdate(update));
         }
     }
 
-    fn show_title(&mut self, text: String) {
-        if self.title.shown.as_ref() == Some(&text) {
-            return;
-        }
-        let update = title::update(&text, self.now.unix_ms);
-        self.title.shown = Some(text);
+    /// Something that the user should know and that is no answer.
+    pub(crate) fn warn(&mut self, title: &str, detail: Option<&str>) {
+        let id = format!("{}_{}", self.seed.nonce, self.next);
+        self.next += 1;
+        let update =
+            notice::notice(&self.seed.traits, notice::Severity::Warning, title, detail, &id);
         self.update(update);
     }
 }

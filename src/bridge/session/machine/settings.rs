@@ -131,7 +131,15 @@ impl Machine {
             .config_options(self.settings.now.options());
         self.shown_settings = Some(self.settings.now.clone());
         self.respond_with(req, &response);
+        self.tell_remark();
         self.announce_commands();
+    }
+
+    /// What was wrong with the request, told after its answer.
+    fn tell_remark(&mut self) {
+        if let Some(remark) = self.seed.remark.take() {
+            self.warn(&remark, None);
+        }
     }
 
     pub(crate) fn answer_open(&mut self, req: ReqId, how: OpenKind) {
@@ -154,6 +162,7 @@ impl Machine {
                 self.respond_with(req, &response);
             }
         }
+        self.tell_remark();
         self.announce_commands();
     }
 
@@ -165,6 +174,7 @@ impl Machine {
 
     /// Tells the client what changed since it was last told. Nothing before its first answer.
     fn announce_settings(&mut self) {
+        self.ring_follows_model();
         let Some(shown) = &self.shown_settings else { return };
         let (options, modes) = (
             shown.options() != self.settings.now.options(),
@@ -178,7 +188,6 @@ impl Machine {
             }
             self.shown_settings = Some(self.settings.now.clone());
         }
-        self.show_ring();
     }
 
     /// After a resume: the user's own choice again, or a model that exists when theirs is gone.

@@ -190,8 +190,10 @@ impl Machine {
                     self.foreign_ended(event);
                 }
             }
-            SessionBody::Updated(updated) => self.on_updated(updated),
-            SessionBody::Title(title) => self.on_title(title),
+            SessionBody::Updated(updated) => {
+                self.on_updated(updated);
+                self.translate(|t, out| t.on_event(event, out));
+            }
             SessionBody::Interaction(mirror) => self.on_mirror(mirror),
             SessionBody::SteerQueued(steer) => self.steer_queued(steer),
             SessionBody::SteerDrained(steer) => self.steer_drained(steer),

@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 
 use super::link::{LinkState, Waiter};
 use super::stop::Stop;
-use super::{Cont, Machine, ReqId, Token, invalid_params};
+use super::{Cont, Effect, Machine, ReqId, Token, invalid_params};
 use crate::bridge::engine::EngineError;
 use crate::bridge::engine::event::{TurnCompleted, TurnFailed, TurnStarted};
 use crate::bridge::session::failure;
-use crate::bridge::session::interim::{notice, stop_reason, turn_error};
-use crate::bridge::translate::CardEnd;
 use crate::bridge::translate::prompt::{self, SendInput};
+use crate::bridge::translate::stop_reason::{self, Ending};
+use crate::bridge::translate::{CardEnd, error as turn_error};
 
 /// How long a busy engine is asked again; longer while we see that a turn of its own runs.
 const BUSY_BUDGET: u64 = 30_000;
@@ -344,36 +344,49 @@ impl Machine {
     }
 
     pub(crate) fn our_turn_completed(&mut self, done: &TurnCompleted) {
-        let reason = stop_reason::from_result(done.result_type.as_deref());
         let Some(turn) = self.turn.as_mut() else { return };
         turn.reported_usage.clone_from(&done.usage);
-        let reason = if turn.is_cancelled() { acp::StopReason::Cancelled } else { reason };
-        if reason == acp::StopReason::EndTurn
-            && done.response.is_none()
-            && !self.translator.turn_has_text()
-        {
-            return self.fetch_last_reply();
+        if turn.is_cancelled() {
+            return self.finish(Ok(acp::StopReason::Cancelled));
         }
-        self.finish(Ok(reason));
+        if let Some(remark) = stop_reason::remark(done) {
+            self.warn(&remark, None);
+        }
+        match stop_reason::of(done) {
+            Ending::Error => {
+                let problem =
+                    turn_error::of_value(&json!("the turn ended with an error in the engine"));
+                self.finish(Err(failure::from_schema(problem.to_acp())));
+            }
+            Ending::Stop(acp::StopReason::EndTurn)
+                if done.response.is_none() && !self.translator.turn_has_text() =>
+            {
+                self.fetch_last_reply();
+            }
+            Ending::Stop(reason) => self.finish(Ok(reason)),
+        }
     }
 
     pub(crate) fn our_turn_failed(&mut self, failed: &TurnFailed) {
+        let problem = turn_error::turn_failed(failed);
         let Some(turn) = self.turn.as_ref() else { return };
-        if turn.is_cancelled() || failed.result_type.as_deref() == Some("cancelled") {
+        if turn.is_cancelled() || problem.is_cancelled {
             return self.finish(Ok(acp::StopReason::Cancelled));
         }
-        let attempt = turn.attempt;
-        let problem = turn_error::turn_failed(failed);
-        match RETRY_STEPS.get(attempt) {
-            Some(step) if problem.transient => {
+        if problem.is_engine_lost && turn.recoveries < MAX_RECOVERIES {
+            // Its end is what starts the recovery.
+            return self.emit(Effect::KillEngine);
+        }
+        match RETRY_STEPS.get(turn.attempt) {
+            Some(step) if problem.is_transient => {
                 let wait = problem.retry_after_ms.unwrap_or(*step).clamp(*step, 30_000);
                 self.retry_later(wait, &problem);
             }
-            _ => self.finish(Err(problem.into_acp())),
+            _ => self.finish(Err(failure::from_schema(problem.to_acp()))),
         }
     }
 
-    fn retry_later(&mut self, wait: u64, problem: &turn_error::TurnProblem) {
+    fn retry_later(&mut self, wait: u64, problem: &turn_error::Failure) {
         self.close_cards(CardEnd::Failed);
         let Some(turn) = self.turn.as_mut() else { return };
         turn.attempt += 1;
@@ -383,8 +396,12 @@ impl Machine {
         turn.input_id = format!("in-{}-{n}-{attempt}", self.seed.nonce);
         let mut silence = turn.silence.take();
         self.cancel_timer(&mut silence);
-        let update = problem.retry_notice(attempt, RETRY_STEPS.len(), &self.seed.traits);
-        self.update(update);
+        let title = format!(
+            "The turn failed; trying again in {} s ({attempt} of {}).",
+            wait.div_ceil(1_000),
+            RETRY_STEPS.len()
+        );
+        self.warn(&title, Some(&problem.message));
         let token = self.timer(Duration::from_millis(wait), Cont::Backoff { n });
         if let Some(turn) = self.turn.as_mut() {
             turn.deadline = Some(token);
@@ -417,9 +434,10 @@ impl Machine {
         let (mut silence, mut deadline) = (turn.silence.take(), turn.deadline.take());
         self.cancel_timer(&mut silence);
         self.cancel_timer(&mut deadline);
-        let text = "The engine stopped in the middle of the turn; it is started again and the prompt is sent once more.";
-        let update = notice::warning(text, &self.seed.traits);
-        self.update(update);
+        self.warn(
+            "The engine stopped in the middle of the turn.",
+            Some("It is started again and the prompt is sent once more."),
+        );
         self.with_link(Waiter::Turn(n));
         true
     }

@@ -1,6 +1,6 @@
-//! PURE. Token usage in its three channels: the context ring (`usage_update`, only with a reading),
-//! the turn's own usage in the prompt's answer (the difference of two cumulative readings), and
-//! `_meta.zcode.contextUsage`.
+//! PURE. Token usage in its three channels: the context ring (kept by the translator, shown only
+//! with a reading), the turn's own usage in the prompt's answer (the difference of two cumulative
+//! readings), and `_meta.zcode.contextUsage`.
 
 use agent_client_protocol::v1::schema as acp;
 use serde_json::value::RawValue;
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::{Cont, Machine};
 use crate::bridge::engine::EngineError;
 use crate::bridge::session::failure;
-use crate::bridge::session::interim::usage;
+use crate::bridge::translate::usage;
 
-/// What is known about usage.
+/// What is known about usage, and about what the engine can say of it.
 #[derive(Debug, Default)]
 pub(crate) struct UsageBook {
     /// Cumulative reading before the running turn; `None` when it must be read.
@@ -22,12 +22,6 @@ pub(crate) struct UsageBook {
     unknown_method: bool,
     /// The engine has no V4 commands.
     no_v4: bool,
-    /// Last ring that was sent: used and size.
-    ring: Option<(u64, u64)>,
-    /// Tokens in the context now.
-    used: Option<u64>,
-    /// The window as the engine's events say it.
-    event_size: Option<u64>,
 }
 
 impl UsageBook {
@@ -49,15 +43,6 @@ impl UsageBook {
 
     pub(crate) fn engine_has_no_v4(&mut self) {
         self.no_v4 = true;
-    }
-
-    /// The next ring is sent even when it did not change.
-    pub(crate) fn forget_ring(&mut self) {
-        self.ring = None;
-    }
-
-    pub(crate) fn used(&self) -> Option<u64> {
-        self.used
     }
 }
 
@@ -102,56 +87,37 @@ impl Machine {
 
     /// The turn's usage: the difference of the readings, else what the turn reported itself.
     pub(crate) fn turn_usage(&self, reported: Option<&Value>) -> Option<acp::Usage> {
-        match (&self.usage.base, &self.usage.after) {
-            (Some(base), Some(after)) => {
-                usage::of_turn(base, after).or_else(|| usage::reported(reported?))
-            }
-            _ => usage::reported(reported?),
-        }
+        let delta = match (&self.usage.base, &self.usage.after) {
+            (Some(base), Some(after)) => usage::turn_delta(Some(base), after),
+            _ => None,
+        };
+        delta.or_else(|| usage::from_turn(reported?))
     }
 
     pub(crate) fn context_usage_meta(&self) -> Option<acp::Meta> {
-        let used = self.usage.used?;
-        let size = self.ring_size()?;
+        let reading = self.translator.meter().context_usage()?;
         let mut meta = acp::Meta::new();
-        meta.insert("zcode".to_owned(), json!({"contextUsage": {"used": used, "size": size}}));
+        meta.insert("zcode".to_owned(), json!({"contextUsage": reading}));
         Some(meta)
     }
 
-    fn ring_size(&self) -> Option<u64> {
-        self.settings.context_window().or(self.usage.event_size).filter(|size| *size > 0)
-    }
-
-    pub(crate) fn on_usage_event(&mut self, used: Option<u64>, window: Option<u64>) {
-        if let Some(window) = window.filter(|w| *w > 0) {
-            self.usage.event_size = Some(window);
-        }
-        if let Some(used) = used {
-            self.usage.used = Some(used);
-        }
-        self.show_ring();
-    }
-
+    /// The ring of a snapshot, if it has a reading.
     pub(crate) fn take_ring(&mut self, snapshot: &Value) {
-        let runtime = snapshot.get("runtime").and_then(|r| r.get("contextUsage"));
-        let projection = snapshot.get("projection");
-        let number =
-            |v: Option<&Value>, key: &str| v.and_then(|v| v.get(key)).and_then(Value::as_u64);
-        let used = number(runtime, "used").or_else(|| number(projection, "contextUsed"));
-        let size = number(runtime, "size").or_else(|| number(projection, "contextWindow"));
-        self.on_usage_event(used.filter(|u| *u > 0), size);
+        if let Some(reading) = usage::reading(snapshot) {
+            self.translate(|t, out| t.on_usage_reading(reading, out));
+        }
     }
 
-    /// Sends the ring when it changed. Without a reading there is none.
-    pub(crate) fn show_ring(&mut self) {
-        let (Some(used), Some(size)) = (self.usage.used.filter(|u| *u > 0), self.ring_size())
-        else {
-            return;
-        };
-        if self.usage.ring == Some((used, size)) {
-            return;
+    /// The ring's size follows the model in use.
+    pub(crate) fn ring_follows_model(&mut self) {
+        let window = self.settings.context_window();
+        self.translate(|t, out| t.on_model_window(window, out));
+    }
+
+    /// The ring again, for a client that loads the session.
+    pub(crate) fn show_ring_again(&mut self) {
+        if let Some(update) = self.translator.meter().again() {
+            self.update(update);
         }
-        self.usage.ring = Some((used, size));
-        self.update(acp::SessionUpdate::UsageUpdate(acp::UsageUpdate::new(used, size)));
     }
 }

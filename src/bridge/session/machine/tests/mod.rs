@@ -55,7 +55,7 @@ impl Bench {
             mcp: Vec::new(),
             traits: ClientTraits::default(),
             settings: Settings::default(),
-            title: None,
+            remark: None,
             ask_timeout: None,
             compact_above: None,
             external_approvals: false,
