@@ -15,6 +15,7 @@ pub mod foreign;
 pub mod keymap;
 pub mod model;
 pub mod msg;
+pub mod spill;
 pub mod store;
 pub mod terminal;
 pub mod update;

@@ -4,6 +4,7 @@ pub mod ansi;
 pub mod diff;
 pub mod highlight;
 pub mod markdown;
+pub mod pager;
 pub mod theme;
 pub mod transcript;
 pub mod width;

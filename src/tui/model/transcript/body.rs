@@ -20,6 +20,8 @@ pub struct SpillWrite {
 #[derive(Debug, Default)]
 pub struct SpillQueue {
     next: u64,
+    /// Whether someone carries the writes out; else they are forgotten.
+    kept: bool,
     waiting: Vec<SpillWrite>,
 }
 
@@ -30,6 +32,9 @@ impl SpillQueue {
     }
 
     fn push(&mut self, key: SpillKey, text: &str) {
+        if !self.kept {
+            return;
+        }
         if let Some(last) = self.waiting.last_mut()
             && last.key == key
         {
@@ -37,6 +42,11 @@ impl SpillQueue {
             return;
         }
         self.waiting.push(SpillWrite { key, text: text.to_owned() });
+    }
+
+    /// Keeps writes for [`SpillQueue::take`] from now on.
+    pub fn keep(&mut self) {
+        self.kept = true;
     }
 
     /// Hands over the waiting writes.
@@ -247,6 +257,7 @@ mod tests {
     #[test]
     fn a_small_text_stays_whole_and_counts_lines() {
         let mut spills = SpillQueue::default();
+        spills.keep();
         let mut body = Body::with_cap(OUTPUT_CAP);
         body.append("a\nb", &mut spills);
         assert_eq!(body.whole(), Some("a\nb"));
@@ -257,6 +268,7 @@ mod tests {
     #[test]
     fn everything_that_outgrows_the_cap_is_on_disk_in_order() {
         let mut spills = SpillQueue::default();
+        spills.keep();
         let mut body = Body::with_cap(64 * 1024);
         let mut all = String::new();
         let mut disk = String::new();
@@ -282,6 +294,7 @@ mod tests {
     #[test]
     fn a_cumulative_sender_only_appends() {
         let mut spills = SpillQueue::default();
+        spills.keep();
         let mut body = Body::with_cap(OUTPUT_CAP);
         assert!(body.replace("one\n", &mut spills));
         let epoch = body.epoch();
@@ -296,6 +309,7 @@ mod tests {
     #[test]
     fn an_evicted_text_keeps_its_end_and_its_copy_on_disk() {
         let mut spills = SpillQueue::default();
+        spills.keep();
         let mut body = Body::with_cap(OUTPUT_CAP);
         let text = "0123456789 ünï\n".repeat(5000);
         body.append(&text, &mut spills);

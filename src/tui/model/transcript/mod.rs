@@ -123,6 +123,12 @@ impl Transcript {
         self.tools.get(id).copied()
     }
 
+    /// Says that the caller carries out [`Transcript::take_spills`]. Without, what does not fit
+    /// memory is lost but for its beginning and its end.
+    pub fn keep_spills(&mut self) {
+        self.spills.keep();
+    }
+
     /// Hands over what must be appended to private files. Call it once per loop turn.
     pub fn take_spills(&mut self) -> Vec<SpillWrite> {
         self.spills.take()

@@ -384,6 +384,21 @@ fn summary(block: &Block, theme: &Theme) -> (String, Style) {
     }
 }
 
+/// What a block is called where it stands alone.
+pub(super) fn name(block: &Block) -> String {
+    match &block.kind {
+        BlockKind::Tool(call) => one_line(&title(call)),
+        BlockKind::Subagent(agent) => one_line(&agent.title),
+        BlockKind::User(_) => "prompt".to_owned(),
+        BlockKind::Assistant(_) => "answer".to_owned(),
+        BlockKind::Thought(_) => "thought".to_owned(),
+        BlockKind::Plan(_) => "plan".to_owned(),
+        BlockKind::Notice(notice) => one_line(&notice.title),
+        BlockKind::TurnEnd(_) => "end of turn".to_owned(),
+        BlockKind::Unknown(unknown) => unknown.name.clone(),
+    }
+}
+
 /// A row with a bar at its left.
 pub(super) fn barred(mut line: Line<'static>, theme: &Theme) -> Line<'static> {
     let bar = format!("{} ", theme.glyphs.bar);

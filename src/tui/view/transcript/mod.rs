@@ -11,6 +11,7 @@ mod layout;
 mod output;
 pub(crate) mod rows;
 mod scroll;
+mod search;
 
 #[cfg(test)]
 #[allow(
@@ -27,15 +28,17 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::ansi::Row;
 use super::highlight::Highlighter;
 use super::theme::{Theme, ThemeSpec};
 use crate::tui::model::transcript::Transcript;
-use crate::tui::model::transcript::block::{BlockId, BlockKind, Plan};
+use crate::tui::model::transcript::block::{Block, BlockId, BlockKind, Plan};
 use crate::tui::model::transcript::tool::ToolStatus;
 use heights::Heights;
 use layout::{Env, Fold, Layout};
 use rows::Slot;
 use scroll::{Op, Place};
+use search::Search;
 
 /// Columns left of the text: a glyph and a blank.
 const GUTTER: u16 = 2;
@@ -69,6 +72,7 @@ pub struct TranscriptView {
     top: Place,
     ops: Vec<Op>,
     selected: Option<BlockId>,
+    search: Option<Search>,
     needle: Option<String>,
     current: Option<BlockId>,
     /// Top-level blocks, and the revision of the last, when the reader scrolled away.
@@ -94,6 +98,7 @@ impl Default for TranscriptView {
             top: Place::default(),
             ops: Vec::new(),
             selected: None,
+            search: None,
             needle: None,
             current: None,
             seen: None,
@@ -128,8 +133,8 @@ impl TranscriptView {
     ) {
         let area = area.intersection(buf.area);
         self.area = area;
-        self.hits.clear();
         if area.width <= GUTTER + MARGIN || area.height == 0 {
+            self.hits.clear();
             return;
         }
         let env =
@@ -140,6 +145,7 @@ impl TranscriptView {
             self.carry_out(&op, &env);
         }
         self.settle_top(&env);
+        self.hits.clear();
         self.draw(&env, buf);
         self.count_new(transcript);
         self.scrollbar(&env, buf);
@@ -391,12 +397,45 @@ impl TranscriptView {
         self.selected
     }
 
-    /// Marks every match of `needle` on the screen, those in `current` as the one the search
-    /// stands on.
-    pub fn mark_matches(&mut self, needle: Option<&str>, current: Option<BlockId>) {
-        self.needle = needle.filter(|needle| !needle.is_empty()).map(str::to_lowercase);
-        self.current = current;
+    /// Forgets the conversation but keeps what colours code: another one begins.
+    pub fn reset(&mut self) {
+        let code = std::mem::take(&mut self.code);
+        *self = Self { code, ..Self::default() };
     }
+
+    /// Looks for a text in everything, folded or not, goes to a match near the end of what is on
+    /// the screen and marks all of them. An empty text marks nothing.
+    pub fn find(&mut self, needle: &str) {
+        self.ops.retain(|op| !matches!(op, Op::Find(_)));
+        self.ops.push(Op::Find(needle.to_owned()));
+    }
+
+    /// Goes to the next or previous match.
+    pub fn next_match(&mut self, forward: bool) {
+        self.ops.push(Op::NextMatch(forward));
+    }
+
+    /// Ends the search; the screen stays where it is.
+    pub fn end_search(&mut self) {
+        self.search = None;
+        self.needle = None;
+        self.current = None;
+    }
+
+    /// Which match the search stands on, from 1, and how many there are.
+    pub fn matches(&self) -> Option<(usize, usize)> {
+        self.search.as_ref().map(Search::count)
+    }
+}
+
+/// What a pager of the block is titled.
+pub(crate) fn title_of(block: &Block) -> String {
+    card::name(block)
+}
+
+/// A printed row, wrapped.
+pub(crate) fn printed_rows(row: &Row, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+    output::row_lines(row, width, theme.text, theme)
 }
 
 /// Draws a plan's rows, for a dock.

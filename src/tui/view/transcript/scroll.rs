@@ -5,6 +5,7 @@
 
 use super::TranscriptView;
 use super::layout::Env;
+use super::search::Search;
 use crate::tui::model::transcript::block::{BlockId, BlockKind};
 
 /// A row: of which top-level block, of which segment, which one, its gap counted.
@@ -26,7 +27,8 @@ pub(super) enum Op {
     Block(BlockId),
     Toggle(BlockId),
     All(bool),
-    Match(BlockId, usize, usize),
+    Find(String),
+    NextMatch(bool),
 }
 
 impl TranscriptView {
@@ -79,12 +81,6 @@ impl TranscriptView {
         self.ops.push(Op::All(expanded));
     }
 
-    /// Brings the `nth` match within a block into sight, unfolding what hides it. `offset` is
-    /// where it is in the block's source.
-    pub fn to_match(&mut self, id: BlockId, nth: usize, offset: usize) {
-        self.ops.push(Op::Match(id, nth, offset));
-    }
-
     /// Selects the next or previous block on the screen, starting from the last one.
     pub fn select_near(&mut self, forward: bool) {
         let mut blocks: Vec<BlockId> = Vec::new();
@@ -122,7 +118,13 @@ impl TranscriptView {
                     layout.invalidate();
                 }
             }
-            Op::Match(id, nth, offset) => self.match_to_sight(id, nth, offset, env),
+            Op::Find(ref needle) => self.look_for(needle, env),
+            Op::NextMatch(forward) => {
+                if let Some(search) = &mut self.search {
+                    search.step(env.transcript, forward);
+                    self.show_match(env);
+                }
+            }
         }
     }
 
@@ -215,6 +217,32 @@ impl TranscriptView {
             place = next;
         }
         None
+    }
+
+    fn look_for(&mut self, needle: &str, env: &Env<'_>) {
+        if needle.is_empty() {
+            self.end_search();
+            return;
+        }
+        self.settle_top(env);
+        let lowest = self.hits.iter().flatten().last().map(|hit| hit.block);
+        let near = self.search.as_ref().and_then(Search::current);
+        let near = near.map(|found| found.block).or(lowest);
+        self.search = Some(Search::new(env.transcript, needle, near));
+        self.show_match(env);
+    }
+
+    fn show_match(&mut self, env: &Env<'_>) {
+        let Some(search) = &self.search else {
+            return;
+        };
+        self.needle = Some(search.needle().to_owned());
+        let Some(found) = search.current() else {
+            self.current = None;
+            return;
+        };
+        self.current = Some(found.block);
+        self.match_to_sight(found.block, found.nth, found.offset, env);
     }
 
     fn match_to_sight(&mut self, id: BlockId, nth: usize, offset: usize, env: &Env<'_>) {

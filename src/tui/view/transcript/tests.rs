@@ -545,3 +545,62 @@ fn caches_are_bounded_while_everything_is_passed() {
         assert!(screen.view.layouts.len() <= MAX_LAYOUTS + 64);
     }
 }
+
+#[test]
+fn a_search_finds_what_is_folded_and_walks_through_it() {
+    let mut t = long(40);
+    let output: String = (0..300).map(|n| format!("row {n}\n")).collect();
+    call(
+        &mut t,
+        &Call {
+            id: "big",
+            title: "list",
+            kind: ToolKind::Read,
+            status: ToolStatus::Completed,
+            output: &output,
+            ..Call::default()
+        },
+        0,
+    );
+    t.begin_turn("last", vec![], 0);
+    let mut screen = Screen::new(60, 20);
+    screen.draw(&t);
+    screen.view.find("ROW 123");
+    let text = screen.draw(&t);
+    assert_eq!(screen.view.matches(), Some((1, 1)));
+    assert!(text.contains("row 123"), "{text}");
+    let buf = screen.buffer(&t);
+    let marked =
+        buf.content.iter().filter(|cell| cell.bg == screen.theme.found_current.bg.unwrap());
+    assert_eq!(marked.count(), "row 123".len());
+    screen.view.find("question");
+    let text = screen.draw(&t);
+    assert_eq!(screen.view.matches(), Some((10, 10)));
+    assert!(text.contains("question 9"), "{text}");
+    screen.view.next_match(false);
+    let text = screen.draw(&t);
+    assert!(text.contains("question 8"), "{text}");
+    screen.view.next_match(true);
+    screen.view.next_match(true);
+    let text = screen.draw(&t);
+    assert!(text.contains("question 0"), "{text}");
+    screen.view.end_search();
+    assert_eq!(screen.view.matches(), None);
+}
+
+#[test]
+fn a_match_far_down_a_long_answer_is_brought_into_sight() {
+    let mut t = Transcript::new();
+    t.begin_turn("go", vec![], 0);
+    for n in 0..600 {
+        say(&mut t, Role::Assistant, &format!("paragraph {n} of many\n\n"), 0);
+    }
+    say(&mut t, Role::Assistant, "the end has a needle", 0);
+    let mut screen = Screen::new(60, 20);
+    screen.draw(&t);
+    for wanted in ["paragraph 321 ", "needle", "paragraph 5 "] {
+        screen.view.find(wanted);
+        let text = screen.draw(&t);
+        assert!(text.contains(wanted.trim()), "{wanted}: {text}");
+    }
+}

@@ -653,3 +653,6 @@ fn session_message(
     };
     transcript.append(piece, now_ms);
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Private files for what is too big to keep in memory.
+//!
+//! Owns one directory (0700) with one file (0600) per spilled text, all gone when it is dropped.
+//! Must not decide what is spilled: the transcript does. Called by the application loop.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+
+use super::model::transcript::body::{SpillKey, SpillWrite};
+
+/// The files of one run.
+#[derive(Debug)]
+pub struct SpillStore {
+    dir: PathBuf,
+    made: bool,
+}
+
+impl SpillStore {
+    /// Names the directory, which must be this run's own; touches nothing yet.
+    pub fn new(dir: PathBuf) -> Self {
+        Self { dir, made: false }
+    }
+
+    /// Appends what the transcript handed over.
+    ///
+    /// # Errors
+    /// When the directory or a file cannot be written; the texts' ends stay in memory.
+    pub fn carry_out(&mut self, writes: Vec<SpillWrite>) -> io::Result<()> {
+        if writes.is_empty() {
+            return Ok(());
+        }
+        if !self.made {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
+            self.made = true;
+        }
+        for write in writes {
+            let mut file = fs::OpenOptions::new()
+                .append(true)
+                .create(true)
+                .mode(0o600)
+                .open(self.file(write.key))?;
+            file.write_all(write.text.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Reads a spilled text, for the pager.
+    pub fn read(&self, key: SpillKey) -> Option<String> {
+        let bytes = fs::read(self.file(key)).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn file(&self, key: SpillKey) -> PathBuf {
+        self.dir.join(format!("{}.txt", key.0))
+    }
+}
+
+impl Drop for SpillStore {
+    fn drop(&mut self) {
+        if self.made {
+            // Nothing can be done about a directory that will not go; it holds private files only.
+            fs::remove_dir_all(&self.dir).ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn files_are_private_in_order_and_gone_at_the_end() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = base.path().join("spill");
+        let mut store = SpillStore::new(dir.clone());
+        assert!(!dir.exists());
+        let write = |text: &str| SpillWrite { key: SpillKey(1), text: text.to_owned() };
+        store.carry_out(vec![write("a"), write("b")]).unwrap();
+        store.carry_out(vec![write("c")]).unwrap();
+        assert_eq!(store.read(SpillKey(1)).as_deref(), Some("abc"));
+        assert_eq!(store.read(SpillKey(2)), None);
+        let mode = |path: &PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&dir), 0o700);
+        assert_eq!(mode(&dir.join("1.txt")), 0o600);
+        drop(store);
+        assert!(!dir.exists());
+    }
+}
