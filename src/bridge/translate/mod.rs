@@ -19,6 +19,7 @@ pub mod plan_approval;
 pub mod prompt;
 pub mod question;
 mod recent;
+pub mod replay;
 pub mod rows;
 pub mod stop_reason;
 pub mod subagent;

@@ -499,14 +499,8 @@ impl Card {
         if self.shown == Shown::Diff || !self.input_diff(target).is_empty() {
             return Vec::new();
         }
-        let is_json = raw.text.starts_with(['{', '[']);
-        match facts::kind(name) {
-            acp::ToolKind::Read | acp::ToolKind::Search => output::fenced("", raw.text),
-            _ if is_json => output::fenced("json", raw.text),
-            _ => output::plain(raw.text),
-        }
-        .into_iter()
-        .collect()
+        let content = facts::output_content(self.name.as_deref(), raw.text, false);
+        content.into_iter().collect()
     }
 
     /// What has to be read after a result, because the result does not carry it.

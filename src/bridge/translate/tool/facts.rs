@@ -3,7 +3,7 @@
 use agent_client_protocol::v1::schema as acp;
 use serde_json::Value;
 
-use super::super::{Target, diff};
+use super::super::{Target, diff, output};
 
 /// Titles are cut to this many characters; a command is kept whole (its first line).
 const SUMMARY: usize = 60;
@@ -33,7 +33,7 @@ pub fn is_edit(name: &str) -> bool {
 }
 
 /// True for tools that start a subagent.
-pub(super) fn is_subagent(name: &str) -> bool {
+pub fn is_subagent(name: &str) -> bool {
     matches!(name, "Agent" | "Task" | "agent" | "task")
 }
 
@@ -93,6 +93,23 @@ pub fn locations(name: Option<&str>, input: &Value, target: &Target) -> Vec<acp:
         u32::try_from(offset.max(1)).unwrap_or(u32::MAX)
     });
     vec![acp::ToolCallLocation::new(path).line(line)]
+}
+
+/// A tool's output as card content: what a tool prints is shown as it was printed, what it says
+/// is text.
+pub fn output_content(
+    name: Option<&str>,
+    text: &str,
+    failed: bool,
+) -> Option<acp::ToolCallContent> {
+    let is_json = text.starts_with(['{', '[']);
+    match name.map(kind).unwrap_or_default() {
+        acp::ToolKind::Execute => output::fenced("console", text),
+        _ if failed => output::fenced("", text),
+        acp::ToolKind::Read | acp::ToolKind::Search => output::fenced("", text),
+        _ if is_json => output::fenced("json", text),
+        _ => output::plain(text),
+    }
 }
 
 /// The child session that a call id of the form `tool_subagent_<uuid>_call_<hex>` belongs to.

@@ -15,7 +15,7 @@ use super::recent::Recent;
 use super::{Output, Target, diff, output};
 use crate::bridge::engine::event::{StreamKind, Streaming, ToolPhase, ToolProgress, ToolUpdated};
 use card::Card;
-pub use facts::{is_edit, is_shell, kind, locations, title};
+pub use facts::{is_edit, is_shell, is_subagent, kind, locations, output_content, title};
 
 /// How many ended calls are remembered, so that late events do not open them again.
 const REMEMBERED: usize = 4096;
@@ -341,5 +341,7 @@ pub fn tool_meta(name: Option<&str>, parent: Option<&str>) -> acp::Meta {
     meta
 }
 
+#[cfg(test)]
+mod background_tests;
 #[cfg(test)]
 mod tests;
