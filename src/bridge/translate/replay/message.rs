@@ -185,10 +185,11 @@ impl Teller<'_> {
     fn status(&self, state: &Value, is_shell: bool) -> acp::ToolCallStatus {
         let metadata = state.get("metadata").unwrap_or(&Value::Null);
         match state.get("status").and_then(Value::as_str) {
-            Some("error" | "failed" | "cancelled") => acp::ToolCallStatus::Failed,
             Some("running") if self.place.is_live => acp::ToolCallStatus::InProgress,
             Some("pending") if self.place.is_live => acp::ToolCallStatus::Pending,
-            Some("running" | "pending") => acp::ToolCallStatus::Failed,
+            Some("error" | "failed" | "cancelled" | "running" | "pending") => {
+                acp::ToolCallStatus::Failed
+            }
             _ => {
                 let code = metadata.get("exitCode").and_then(Value::as_i64);
                 let code = code.or_else(|| output::exit_code(metadata));
@@ -203,12 +204,12 @@ impl Teller<'_> {
     }
 
     fn chunk(&self, block: acp::ContentBlock, id: &str) -> acp::ContentChunk {
-        let earlier = self.place.is_earlier.then(|| self.meta(Value::Null)).flatten();
+        let earlier = self.place.is_earlier.then(|| self.meta(Value::Null));
         let meta = earlier.or_else(|| tool::parent_meta(self.target));
         acp::ContentChunk::new(block).message_id(acp::MessageId::new(id)).meta(meta)
     }
 
-    fn meta(&self, facts: Value) -> Option<acp::Meta> {
+    fn meta(&self, facts: Value) -> acp::Meta {
         let mut inner = match facts {
             Value::Object(map) => map,
             _ => acp::Meta::new(),
@@ -218,7 +219,7 @@ impl Teller<'_> {
         }
         let mut meta = acp::Meta::new();
         meta.insert("zcode".into(), Value::Object(inner));
-        Some(meta)
+        meta
     }
 
     fn whole_text(&self) -> String {

@@ -83,8 +83,8 @@ pub(super) fn collapsed(text: &str) -> Option<Collapsed> {
         if tool.contains(char::is_whitespace) {
             return None;
         }
-        let input = serde_json::Deserializer::from_str(input).into_iter::<serde_json::Value>();
-        let first = input.filter_map(Result::ok).next().and_then(|v| {
+        let mut input = serde_json::Deserializer::from_str(input).into_iter::<serde_json::Value>();
+        let first = input.find_map(Result::ok).and_then(|v| {
             let map = v.as_object()?.clone();
             map.values().find_map(|v| v.as_str().map(str::to_owned))
         });
