@@ -375,6 +375,8 @@ impl Engine {
             .sessions
             .iter()
             .filter(|(_, s)| s.turn.is_none() && s.tasks.is_empty() && s.notices.is_empty())
+            // A subagent lives as long as the turn or task that plays it.
+            .filter(|(_, s)| !s.is_played)
             .map(|(id, s)| (s.last_used, id.clone()))
             .collect();
         idle.sort_unstable();

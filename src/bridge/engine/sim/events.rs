@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 
 /// Events kept for `session/events` and for gap fills.
-const KEPT: usize = 50_000;
+const KEPT: usize = 20_000;
 
 /// The events of one session.
 #[derive(Debug, Default)]
 pub(super) struct EventLog {
-    kept: VecDeque<(u64, Value)>,
+    /// As written: most are never looked at again.
+    kept: VecDeque<(u64, Box<str>)>,
     /// The delivery kind of the subscriber; `None` while nobody listens.
     pub(super) subscriber: Option<String>,
 }
@@ -56,19 +57,21 @@ impl EventLog {
         map.insert("payload".to_owned(), payload);
         if let Some(delivery) = &self.subscriber {
             map.insert("deliveryKind".to_owned(), Value::from(delivery.as_str()));
-            if !wire.loses_event(*seq) {
-                wire.notify("session/event", &event);
-            }
+        }
+        let text = event.to_string();
+        if self.subscriber.is_some() && !wire.loses_event(*seq) {
+            wire.notify_text("session/event", &text);
         }
         if self.kept.len() == KEPT {
             self.kept.pop_front();
         }
-        self.kept.push_back((*seq, event));
+        self.kept.push_back((*seq, text.into_boxed_str()));
     }
 
     /// Events after that number, oldest first, at most `limit`.
     pub(super) fn after(&self, seq: u64, limit: usize) -> Value {
         let from = self.kept.partition_point(|(n, _)| *n <= seq);
-        self.kept.iter().skip(from).take(limit).map(|(_, event)| event.clone()).collect()
+        let texts = self.kept.iter().skip(from).take(limit);
+        texts.filter_map(|(_, text)| serde_json::from_str::<Value>(text).ok()).collect()
     }
 }

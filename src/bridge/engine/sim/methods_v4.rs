@@ -652,7 +652,7 @@ fn queue_item(item: &QueueItem) -> Value {
         }
     }
     json!({
-        "itemId": item.id, "pendingInputId": item.id, "sourceCommandId": item.command_id, "text": item.text,
+        "pendingInputId": item.id, "sourceCommandId": item.command_id, "text": item.text,
         "delivery": delivery, "steer": steer, "createdAt": item.created,
     })
 }

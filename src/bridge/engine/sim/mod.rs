@@ -146,6 +146,8 @@ fn wall_clock() -> u64 {
 #[derive(Debug, Default)]
 struct Lines {
     bytes: Vec<u8>,
+    /// Where the next line begins.
+    start: usize,
     /// Where the search for the next line end goes on.
     searched: usize,
     ended: bool,
@@ -159,15 +161,19 @@ impl Lines {
         Ok(())
     }
 
+    /// Returns the next whole line without its end; at the end of input also the rest.
     fn next(&mut self) -> Option<Vec<u8>> {
         let fresh = self.bytes.get(self.searched..)?;
         if let Some(at) = fresh.iter().position(|b| *b == b'\n') {
             let end = self.searched + at;
-            let mut line: Vec<u8> = self.bytes.drain(..=end).collect();
-            line.pop();
-            self.searched = 0;
+            let line = self.bytes.get(self.start..end)?.to_vec();
+            self.start = end + 1;
+            self.searched = self.start;
             return Some(line);
         }
+        // Once for all lines of a read: moving the rest up for each would cost its square.
+        self.bytes.drain(..self.start);
+        self.start = 0;
         self.searched = self.bytes.len();
         if self.ended && !self.bytes.is_empty() {
             self.searched = 0;

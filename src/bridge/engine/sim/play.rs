@@ -496,7 +496,8 @@ impl Engine {
             ..Stored::default()
         };
         let epoch = self.wire.ids.named("epoch");
-        let session = Session::new(stored, true, now, epoch);
+        let mut session = Session::new(stored, true, now, epoch);
+        session.is_played = true;
         self.sessions.insert(child.session_id.clone(), session);
         self.v4_subagents(id);
     }
@@ -506,6 +507,8 @@ impl Engine {
         if let Some(session) = self.sessions.get_mut(&child.session_id) {
             session.recorder.finish(&mut session.stored.messages, "stop", None, clock);
             session.topic.flush(&mut self.wire);
+            session.is_played = false;
+            session.last_used = self.wire.now;
         }
         self.save(&child.session_id);
         if let Some(owner) = self.sessions.get_mut(id) {

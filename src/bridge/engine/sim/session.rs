@@ -167,6 +167,8 @@ pub(super) struct Session {
     /// Prompts that 0.16.5 swallowed.
     pub(super) swallowed: u64,
     pub(super) operation: u64,
+    /// A subagent that still works.
+    pub(super) is_played: bool,
 }
 
 impl Session {
@@ -193,6 +195,7 @@ impl Session {
             last_error: None,
             swallowed: 0,
             operation: 0,
+            is_played: false,
             stored,
         }
     }

@@ -339,7 +339,7 @@ impl Engine {
         session.event(&mut self.wire, "turn.failed", payload);
         self.terminal(id, "failed", "error_during_execution", started);
         self.finish_rows(id, "failed");
-        self.leave_turn(id, "prompt_failed");
+        self.leave_turn(id, "prompt_failed", None);
     }
 
     /// Ends the turn with that result.
@@ -364,15 +364,8 @@ impl Engine {
         self.terminal(id, if result == "success" { "completed" } else { result }, result, started);
         let state = if result == "success" { "completedSuccess" } else { "completedInterrupted" };
         self.finish_rows(id, state);
-        if let Some(title) = title.filter(|_| result == "success" && kind == TurnKind::Prompt) {
-            let Some(session) = self.sessions.get(id) else { return };
-            if session.stored.title_generation
-                && matches!(session.stored.title_source.as_str(), "default" | "first_input")
-            {
-                self.set_title(id, &title, "generated");
-            }
-        }
-        self.leave_turn(id, "prompt_completed");
+        let title = title.filter(|_| result == "success" && kind == TurnKind::Prompt);
+        self.leave_turn(id, "prompt_completed", title);
     }
 
     fn terminal(&mut self, id: &str, status: &str, result: &str, started: u64) {
@@ -416,7 +409,7 @@ impl Engine {
     }
 
     /// The lock is free again: whatever waits comes next.
-    fn leave_turn(&mut self, id: &str, reason: &str) {
+    fn leave_turn(&mut self, id: &str, reason: &str, title: Option<String>) {
         let clock = self.wire.clock();
         let evict_all = self.wire.options.has_fault(&Fault::EvictAfterTurn);
         let Some(session) = self.sessions.get_mut(id) else { return };
@@ -432,6 +425,9 @@ impl Engine {
         };
         session.state(&mut self.wire, reason, &json!({"status": "idle"}));
         self.fall_back_guides(id);
+        if let Some(title) = title {
+            self.generated_title(id, &title);
+        }
         self.v4_state(id);
         self.save(id);
         if evict_all || turn.is_some_and(|t| t.evict) {
@@ -450,6 +446,15 @@ impl Engine {
             self.accept(id, Input::internal(TurnKind::Background, input, steps));
         } else if session.auto_drain && !session.queue.is_empty() {
             self.drain_queue(id);
+        }
+    }
+
+    /// The engine's own title, unless the session has a better one.
+    fn generated_title(&mut self, id: &str, title: &str) {
+        let Some(session) = self.sessions.get(id) else { return };
+        let replaceable = matches!(session.stored.title_source.as_str(), "default" | "first_input");
+        if session.stored.title_generation && replaceable {
+            self.set_title(id, title, "generated");
         }
     }
 

@@ -124,15 +124,20 @@ impl Wire {
         id
     }
 
-    /// Sends a notification; `dropped` ones count but are lost.
+    /// Sends a notification.
     pub(super) fn notify(&mut self, method: &str, params: &Value) {
+        self.notify_text(method, &params.to_string());
+    }
+
+    /// Sends a notification whose params are written already.
+    pub(super) fn notify_text(&mut self, method: &str, params: &str) {
         self.notified += 1;
         let garbage =
             self.options.fault(|f| if let Fault::Garbage(n) = f { Some(*n) } else { None });
         if garbage.is_some_and(|n| n > 0 && self.notified.is_multiple_of(n)) {
             self.line("[engine] this line is no message {".to_owned());
         }
-        self.message(&json!({"method": method, "params": params}));
+        self.line(format!(r#"{{"method":"{method}","params":{params}}}"#));
     }
 
     /// Whether this event is one of those that a fault loses.

@@ -333,3 +333,43 @@ async fn an_interaction_can_be_answered_by_command() {
     host.turn_over().await;
     assert!(host.events("tool.updated").iter().any(|p| p["kind"] == "result"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_bridges_assembler_reads_every_frame_of_every_script() {
+    use crate::bridge::engine::sim::script::Library;
+    use crate::bridge::engine::v4::rows::{Fact, RowKind};
+    use crate::bridge::engine::v4::topic::{Ack, History, Topic};
+    let names: Vec<String> = Library::new(&[]).unwrap().names().map(str::to_owned).collect();
+    for (frame_max, old_frames) in [(512, false), (1 << 20, true)] {
+        for name in names.iter().filter(|n| *n != "die" && *n != "flood") {
+            let mut host =
+                Host::start(Options { frame_max, old_frames, ..Options::deterministic() });
+            let session = host.session().await;
+            let name_of_topic = format!("conversation/{session}");
+            let params = json!({"topic": name_of_topic, "connectionId": "c1", "clientMode": "desktop-continuous"});
+            let ack = host.ok("v4/conversation/subscribe", params).await;
+            let ack: Ack = serde_json::from_value(ack["ack"].clone()).unwrap();
+            host.turn(&session, &format!("/demo {name}")).await;
+            host.ok("session/list", json!({})).await;
+            let mut topic = Topic::new(name_of_topic.clone(), History::Skip);
+            let mut facts = Vec::new();
+            assert!(topic.subscribed(&ack, 0, &mut facts).is_none());
+            for message in host.seen.iter().filter(|m| m["method"] == "v4/conversation/frame") {
+                if message["params"]["topic"] == name_of_topic.as_str() {
+                    let resync = topic.on_frame(&message["params"].to_string(), 0, &mut facts);
+                    assert!(resync.is_none(), "{name}: {resync:?}");
+                }
+            }
+            let said: String = facts
+                .iter()
+                .filter_map(|fact| match fact {
+                    Fact::Text(head, piece) if head.kind == RowKind::AssistantText => {
+                        Some(piece.text.as_str())
+                    }
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(said, host.text(), "{name}");
+        }
+    }
+}

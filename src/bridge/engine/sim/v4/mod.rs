@@ -111,6 +111,7 @@ impl Topic {
         {
             text.push_str(append);
             self.held_bytes += append.len();
+            self.limit_held();
             return;
         }
         self.change(
@@ -153,13 +154,17 @@ impl Topic {
             return;
         }
         self.held_bytes += bytes;
+        self.deltas.push(delta);
+        self.limit_held();
+        self.flush_at.get_or_insert(wire_now + FLUSH_MS);
+    }
+
+    /// Gives up deltas of which too many are held back: a snapshot will do.
+    fn limit_held(&mut self) {
         if self.held_bytes > HELD_BYTES {
             self.snapshot_due = Some("recovery");
             self.deltas = Vec::new();
-        } else {
-            self.deltas.push(delta);
         }
-        self.flush_at.get_or_insert(wire_now + FLUSH_MS);
     }
 
     /// Begins a subscription; the first frame is due at once. Returns its id and how it begins.
