@@ -42,7 +42,10 @@ const FOREIGN_VARIABLES: &[&str] = &[
 ];
 
 pub(super) fn checks(config: &Config) -> Vec<Check> {
-    let mut checks = vec![settings(config), state_dir(&config.state_dir), zcode_home(config)];
+    let mut checks = vec![settings(config), state_dir(&config.state_dir)];
+    if config.engine.demo.is_none() {
+        checks.push(zcode_home(config));
+    }
     checks.push(log(config));
     checks.extend(approvals(config));
     checks.extend(variables(&config.env));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::client::{EndedBy, Report};
 use super::rules::{Action, Decision};
-use super::turn::News;
+use super::turn::{News, PARAGRAPH};
 use crate::error::{AppError, ErrorKind};
 
 /// What standard output carries.
@@ -56,7 +56,10 @@ impl<'a> Reporter<'a> {
                 writeln!(self.out, "{params}")?;
                 self.out.flush()
             }
-            (Format::Text, News::Text(text)) => {
+            (Format::Text, News::Text { begins, text }) => {
+                if *begins {
+                    self.out.write_all(PARAGRAPH.as_bytes())?;
+                }
                 if let Some(last) = text.chars().last() {
                     self.ends_with_newline = last == '\n';
                 }

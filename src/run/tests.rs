@@ -114,7 +114,7 @@ fn no_interrupts() -> mpsc::Receiver<()> {
 
 fn talkative(method: &str, _params: &Value, connection: &ConnectionTo<Client>) -> Option<Value> {
     if method == "session/prompt" {
-        say(connection, &chunk("Hello, "));
+        say(connection, &chunk("Hello,"));
         say(connection, &json!({"sessionUpdate": "brand_new", "x": 1}));
         say(
             connection,
@@ -130,7 +130,7 @@ fn talkative(method: &str, _params: &Value, connection: &ConnectionTo<Client>) -
 #[tokio::test]
 async fn text_is_the_reply_and_a_line_end() {
     let ran = ran(agent(talkative), a_plan(), Format::Text, no_interrupts()).await;
-    assert_eq!((ran.code(), ran.out.as_str(), ran.err.as_str()), (0, "Hello, world\n", ""));
+    assert_eq!((ran.code(), ran.out.as_str(), ran.err.as_str()), (0, "Hello,\n\nworld\n", ""));
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn json_is_one_object_with_all_there_is_to_know() {
     let ran = ran(agent(talkative), a_plan(), Format::Json, no_interrupts()).await;
     assert_eq!(
         serde_json::from_str::<Value>(&ran.out).unwrap(),
-        json!({"sessionId": "s1", "stopReason": "end_turn", "text": "Hello, world", "denied": [],
+        json!({"sessionId": "s1", "stopReason": "end_turn", "text": "Hello,\n\nworld", "denied": [],
                "usage": {"totalTokens": 5}, "filesChanged": ["/a"], "exitCode": 0})
     );
 }
@@ -150,7 +150,7 @@ async fn ndjson_is_every_update_as_it_came_and_the_result() {
         ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 5);
     assert_eq!(lines[1]["update"], json!({"sessionUpdate": "brand_new", "x": 1}));
-    assert_eq!(lines[4]["result"]["text"], "Hello, world");
+    assert_eq!(lines[4]["result"]["text"], "Hello,\n\nworld");
 }
 
 #[tokio::test]

@@ -15,15 +15,22 @@ pub(super) struct Turn {
     /// Model requests seen so far: a reply after tools is a new one.
     rounds: u64,
     in_reply: bool,
+    /// Id of the message whose text came last.
+    message: Option<String>,
+    /// Whether something other than text came since.
+    interrupted: bool,
     /// Tool calls that were denied, for people.
     pub denied: Vec<String>,
 }
 
+/// Stands between two messages of a reply.
+pub(super) const PARAGRAPH: &str = "\n\n";
+
 /// What an update means for the screen.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum News<'a> {
-    /// Text of the reply.
-    Text(&'a str),
+    /// Text of the reply, and whether another message begins with it.
+    Text { begins: bool, text: &'a str },
     /// A tool call began, by its title.
     Tool(String),
     /// Nothing to show.
@@ -40,8 +47,21 @@ impl Turn {
                 let content = update.get("content");
                 let chunk = content.and_then(|c| c.get("text")).and_then(Value::as_str);
                 let chunk = chunk.unwrap_or_default();
+                let id = text("messageId");
+                let other = id.is_some() && self.message.as_deref() != id;
+                let begins = (other || self.interrupted)
+                    && !self.text.is_empty()
+                    && !self.text.ends_with('\n')
+                    && !chunk.is_empty();
+                if !chunk.is_empty() {
+                    self.message = id.map(str::to_owned);
+                    self.interrupted = false;
+                }
+                if begins {
+                    self.text.push_str(PARAGRAPH);
+                }
                 self.text.push_str(chunk);
-                News::Text(chunk)
+                News::Text { begins, text: chunk }
             }
             Some("agent_thought_chunk") => {
                 self.reply();
@@ -53,6 +73,7 @@ impl Turn {
                     self.rounds = 1;
                 }
                 self.in_reply = false;
+                self.interrupted = true;
                 let known = self.tools.contains_key(id);
                 let tool = self.tools.entry(id.to_owned()).or_insert_with(|| json!({}));
                 merge(tool, update);
@@ -144,6 +165,16 @@ mod tests {
             chunk("b"),
         ]);
         assert_eq!(turn.text, "ab");
+    }
+
+    #[test]
+    fn messages_are_kept_apart() {
+        let of = |id: &str, text: &str| json!({"sessionUpdate": "agent_message_chunk", "messageId": id, "content": {"text": text}});
+        let call = json!({"sessionUpdate": "tool_call", "toolCallId": "1"});
+        assert_eq!(after(&[of("1", "a"), of("1", "b"), of("2", "c")]).text, "ab\n\nc");
+        assert_eq!(after(&[chunk("a"), call.clone(), chunk("b")]).text, "a\n\nb");
+        assert_eq!(after(&[of("1", "a\n"), of("2", "b")]).text, "a\nb");
+        assert_eq!(after(&[call, chunk("a")]).text, "a");
     }
 
     #[test]

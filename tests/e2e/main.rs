@@ -16,6 +16,8 @@
 
 mod cli;
 mod modes;
+mod run;
+mod serve;
 mod terminal;
 mod watchdog;
 mod world;

@@ -1,0 +1,169 @@
+//! `run` as a script uses it: every documented exit code, the formats, the rules, the signals.
+
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::world::{Run, World};
+
+const DEMO: [&str; 4] = ["run", "--demo", "--demo-pace", "0"];
+
+fn demo(world: &World, args: &[&str]) -> Run {
+    world.run(&[&DEMO, args].concat())
+}
+
+#[test]
+fn a_reply_is_code_0_and_alone_on_stdout() {
+    let world = World::new();
+    let run = demo(&world, &["hello"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    assert!(run.stdout.ends_with('\n') && run.stdout.len() > 20, "{}", run.stdout);
+    world.assert_no_orphans();
+}
+
+#[test]
+fn ndjson_is_json_on_every_line_and_json_is_one_object() {
+    let world = World::new();
+    let run = demo(&world, &["--format", "ndjson", "hello"]);
+    let lines: Vec<Value> =
+        run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.len() > 3);
+    let result = &lines[lines.len() - 1]["result"];
+    assert_eq!((&result["exitCode"], &result["stopReason"]), (&0.into(), &"end_turn".into()));
+    let run = demo(&world, &["--format", "json", "hello"]);
+    let object: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(object["text"], result["text"]);
+}
+
+#[test]
+fn a_failed_turn_is_code_1() {
+    let world = World::new();
+    let run = demo(&world, &["fail"]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.contains("zcode-acp: "), "{}", run.stderr);
+}
+
+#[test]
+fn wrong_arguments_are_code_2() {
+    let world = World::new();
+    for args in [
+        &["--allow", "Bash(", "x"][..],
+        &["--cwd", "/no/such/place", "x"],
+        &["--timeout", "0", "x"],
+        &["--session", "a", "--continue", "x"],
+        &["--format", "xml", "x"],
+        &[], // standard input is empty
+    ] {
+        assert_eq!(demo(&world, args).code, Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn a_permission_needs_a_rule_and_a_denial_is_code_4_and_said() {
+    let world = World::new();
+    let run = demo(&world, &["permission"]);
+    assert_eq!(run.code, Some(4));
+    assert!(run.stderr.contains("--allow 'Bash("), "{}", run.stderr);
+    let run = demo(&world, &["--allow", "Bash", "permission"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    let run = demo(&world, &["--allow", "*", "--deny", "Bash(rm *)", "permission"]);
+    assert_eq!(run.code, Some(4));
+    assert!(run.stderr.contains("denied by a rule"), "{}", run.stderr);
+}
+
+#[test]
+fn no_engine_is_code_5_and_says_where_it_looked() {
+    let world = World::new();
+    let run = world.run(&["run", "hello"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(5), ""));
+    assert!(run.stderr.contains("ZCODE_CJS") && run.stderr.contains("doctor"), "{}", run.stderr);
+}
+
+#[test]
+fn time_up_is_code_124_and_nothing_is_left_behind() {
+    let world = World::new();
+    let run = world.run(&["run", "--demo", "--timeout", "0.7", "flood"]);
+    assert_eq!(run.code, Some(124));
+    world.assert_no_orphans();
+}
+
+#[test]
+fn an_interrupt_cancels_the_turn_and_is_code_130() {
+    let world = World::new();
+    let mut child = world
+        .command(&["run", "--demo", "--format", "ndjson", "flood"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The first line says that the turn is on its way.
+    let mut line = String::new();
+    let mut stdout = std::io::BufReader::new(child.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut stdout, &mut line).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut stdout, &mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let last: Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
+    assert_eq!(last["result"]["stopReason"], "cancelled", "the turn itself was cancelled");
+    world.assert_no_orphans();
+}
+
+#[test]
+fn a_killed_run_leaves_no_engine_behind() {
+    let world = World::new();
+    let mut child = world
+        .command(&["run", "--demo", "--format", "ndjson", "flood"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut stdout = std::io::BufReader::new(child.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut stdout, &mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    world.assert_no_orphans();
+}
+
+#[test]
+fn a_prompt_can_be_piped_and_a_session_continued() {
+    let world = World::new();
+    let mut child = world
+        .command(&[&DEMO[..], &["--format", "json"]].concat())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"hello").unwrap();
+    let first: Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+    let continued = demo(&world, &["--format", "json", "--continue", "hello"]);
+    assert_eq!(continued.code, Some(0), "{}", continued.stderr);
+    let id = first["sessionId"].as_str().unwrap();
+    let by_id = demo(&world, &["--format", "json", "--session", id, "hello"]);
+    assert_eq!(by_id.code, Some(0), "{}", by_id.stderr);
+    let none = World::new();
+    assert_eq!(demo(&none, &["--continue", "hello"]).code, Some(1));
+}
+
+#[test]
+fn another_agent_is_driven_the_same_and_its_death_is_told() {
+    let world = World::new();
+    let script = world.cwd().join("agent.sh");
+    fs::write(&script, "echo out of coffee >&2; exit 9").unwrap();
+    let command = format!("sh '{}'", script.display());
+    let run = world.run(&["run", "--agent", &command, "hello"]);
+    assert_eq!(run.code, Some(1));
+    assert!(
+        run.stderr.contains("out of coffee") && run.stderr.contains("exit status: 9"),
+        "{}",
+        run.stderr
+    );
+    // Our own agent, as a stranger's.
+    let command = format!("'{}' serve --demo --demo-pace 0", crate::world::BINARY);
+    let run = world.run(&["run", "--agent", &command, "hello"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    world.assert_no_orphans();
+}
