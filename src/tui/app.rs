@@ -7,22 +7,25 @@
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::agent_source::AgentSource;
 use super::client::{ClientHandle, ClientOptions, Order};
 use super::model::transcript::block::BlockKind;
 use super::model::{Model, Start};
 use super::msg::{AgentCmd, AgentMsg, Cmd, Msg, Scroll};
+use super::spill::SpillStore;
 use super::store::Store;
 use super::terminal::guard::{self, TerminalGuard};
 use super::terminal::input::{Reply, TermEvent};
 use super::terminal::reader::{Input, Reader};
 use super::terminal::screen::Screen;
 use super::update::update;
+use super::view::highlight::Highlighter;
 use super::view::theme::{Theme, ThemeSpec};
 use super::view::transcript::TranscriptView;
 use super::view::{self, Drawn};
@@ -122,6 +125,10 @@ struct App {
     reader: Option<Reader>,
     input: Option<mpsc::Sender<Input>>,
     drawn: Drawn,
+    state_dir: PathBuf,
+    spills: SpillStore,
+    /// Conversations shown so far: each has spilled texts of its own.
+    conversations: u32,
 }
 
 /// Whether a frame is due, and how soon.
@@ -136,7 +143,7 @@ enum Dirty {
 
 impl App {
     fn new(guard: TerminalGuard, store: Store, options: TuiOptions) -> Self {
-        let TuiOptions { start, theme, demo, prompt, .. } = options;
+        let TuiOptions { start, theme, demo, prompt, state_dir, .. } = options;
         let (columns, rows) = guard::size();
         let mut model = Model::new(start);
         model.size = (columns, rows);
@@ -164,6 +171,9 @@ impl App {
             reader: None,
             input: None,
             drawn: Drawn::default(),
+            spills: SpillStore::new(spill_dir(&state_dir, 0)),
+            state_dir,
+            conversations: 0,
         }
     }
 
@@ -176,6 +186,10 @@ impl App {
 
     async fn run(&mut self, messages: &mut mpsc::Receiver<AgentMsg>) -> io::Result<Exit> {
         let mut signals = Signals::new()?;
+        let colours = Arc::new(Notify::new());
+        let wake = Arc::clone(&colours);
+        self.view.set_highlighter(Highlighter::spawn(move || wake.notify_one())?);
+        self.begin_spills();
         let (input_tx, mut input) = mpsc::channel(INPUT);
         self.reader = Some(Reader::start(input_tx.clone())?);
         self.input = Some(input_tx);
@@ -225,6 +239,7 @@ impl App {
                     Some(message) => self.take(Msg::Agent(message), Dirty::Stream),
                     None => agent_is_there = false,
                 },
+                () = colours.notified() => self.dirty = self.dirty.max(Dirty::Stream),
                 () = sleep => {}
             }
         }
@@ -270,6 +285,10 @@ impl App {
         self.dirty = self.dirty.max(dirty);
         for cmd in update(&mut self.model, msg) {
             self.carry_out(cmd);
+        }
+        let writes = self.model.transcript.take_spills();
+        if let Err(error) = self.spills.carry_out(writes) {
+            tracing::warn!(%error, "a long output could not be kept on disk");
         }
     }
 
@@ -338,10 +357,24 @@ impl App {
                 }
             }
             Scroll::Show(block) => self.view.to_block(block),
-            Scroll::Reset => self.view = TranscriptView::new(),
-            Scroll::Find(_) | Scroll::NextMatch(_) | Scroll::EndSearch => {}
+            Scroll::Reset => {
+                self.view.reset();
+                self.begin_spills();
+            }
+            Scroll::Find(ref needle) => self.view.find(needle),
+            Scroll::NextMatch(forward) => self.view.next_match(forward),
+            Scroll::EndSearch => self.view.end_search(),
         }
         self.dirty = Dirty::Now;
+    }
+
+    /// Long texts of the conversation that begins now go to files of their own.
+    fn begin_spills(&mut self) {
+        self.conversations += 1;
+        self.spills = SpillStore::new(spill_dir(&self.state_dir, self.conversations));
+        self.model.transcript.keep_spills();
+        let reader = self.spills.reader();
+        self.view.set_spill_reader(move |key| reader.read(key));
     }
 
     fn draw(&mut self) -> io::Result<()> {
@@ -356,6 +389,10 @@ impl App {
         self.last_frame = Instant::now();
         if drawn.dialog_shown && self.model.asks.first().is_some_and(|a| a.drawn_ms.is_none()) {
             self.take(Msg::Drawn, Dirty::No);
+        }
+        let found = self.view.matches();
+        if self.model.search.as_ref().is_some_and(|search| search.position != found) {
+            self.take(Msg::Found(found), Dirty::Now);
         }
         self.set_title()
     }
@@ -487,6 +524,11 @@ impl App {
             Err(error) => self.report(&format!("{} was not written: {error}", target.display())),
         }
     }
+}
+
+/// Where the long texts of this run's `n`th conversation are kept.
+fn spill_dir(state_dir: &std::path::Path, n: u32) -> PathBuf {
+    state_dir.join("tui").join(format!("spill-{}-{n}", std::process::id()))
 }
 
 fn ms_since(began: Instant, at: Instant) -> u64 {

@@ -6,7 +6,7 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::model::transcript::body::{SpillKey, SpillWrite};
 
@@ -46,14 +46,31 @@ impl SpillStore {
         Ok(())
     }
 
-    /// Reads a spilled text, for the pager.
-    pub fn read(&self, key: SpillKey) -> Option<String> {
-        let bytes = fs::read(self.file(key)).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
+    /// What reads the files, for the pager.
+    pub fn reader(&self) -> SpillReader {
+        SpillReader { dir: self.dir.clone() }
     }
 
     fn file(&self, key: SpillKey) -> PathBuf {
-        self.dir.join(format!("{}.txt", key.0))
+        file_in(&self.dir, key)
+    }
+}
+
+fn file_in(dir: &Path, key: SpillKey) -> PathBuf {
+    dir.join(format!("{}.txt", key.0))
+}
+
+/// Reads spilled texts.
+#[derive(Debug, Clone)]
+pub struct SpillReader {
+    dir: PathBuf,
+}
+
+impl SpillReader {
+    /// Reads a text in full.
+    pub fn read(&self, key: SpillKey) -> Option<String> {
+        let bytes = fs::read(file_in(&self.dir, key)).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 
@@ -81,8 +98,8 @@ mod tests {
         let write = |text: &str| SpillWrite { key: SpillKey(1), text: text.to_owned() };
         store.carry_out(vec![write("a"), write("b")]).unwrap();
         store.carry_out(vec![write("c")]).unwrap();
-        assert_eq!(store.read(SpillKey(1)).as_deref(), Some("abc"));
-        assert_eq!(store.read(SpillKey(2)), None);
+        assert_eq!(store.reader().read(SpillKey(1)).as_deref(), Some("abc"));
+        assert_eq!(store.reader().read(SpillKey(2)), None);
         let mode = |path: &PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&dir), 0o700);
         assert_eq!(mode(&dir.join("1.txt")), 0o600);

@@ -80,7 +80,7 @@ pub fn draw(model: &Model, view: &mut TranscriptView, theme: &Theme, buf: &mut B
     }
     match &model.overlay {
         Some(Overlay::Page(page)) => {
-            page::draw(model, page, theme, layout.page, buf);
+            page::draw(model, page, view, theme, layout.page, buf);
             if page.focused {
                 drawn.caret = None;
             }

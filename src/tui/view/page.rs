@@ -1,23 +1,32 @@
 //! A page to read: help, the status, a tool card in full.
 
+use std::rc::Rc;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::theme::Theme;
+use super::transcript::TranscriptView;
 use super::{help, markdown, widgets};
-use crate::tui::model::transcript::source;
 use crate::tui::model::{Model, Page, PageContent};
 
 /// Draws the page. A scroll beyond the end shows the end.
-pub(super) fn draw(model: &Model, page: &Page, theme: &Theme, area: Rect, buf: &mut Buffer) {
+pub(super) fn draw(
+    model: &Model,
+    page: &Page,
+    view: &mut TranscriptView,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut Buffer,
+) {
     let inside = Rect::new(
         area.x + 2,
         area.y + 1,
         area.width.saturating_sub(4),
         area.height.saturating_sub(2),
     );
-    let lines = content(model, page, inside.width, theme);
+    let lines = content(model, page, view, inside.width, theme);
     let most = lines.len().saturating_sub(usize::from(inside.height));
     let first = page.scroll.min(most);
     let note = if most > 0 {
@@ -30,14 +39,19 @@ pub(super) fn draw(model: &Model, page: &Page, theme: &Theme, area: Rect, buf: &
     widgets::lines(inside, &lines, first, buf);
 }
 
-fn content(model: &Model, page: &Page, columns: u16, theme: &Theme) -> Vec<Line<'static>> {
+fn content(
+    model: &Model,
+    page: &Page,
+    view: &mut TranscriptView,
+    columns: u16,
+    theme: &Theme,
+) -> Rc<[Line<'static>]> {
     match &page.content {
-        PageContent::Help => help::lines(model, columns, theme),
-        PageContent::Markdown(text) => markdown::render(text, usize::from(columns), theme),
-        PageContent::Text(text) => widgets::wrapped(text, columns, theme.text),
+        PageContent::Help => help::lines(model, columns, theme).into(),
+        PageContent::Markdown(text) => markdown::render(text, usize::from(columns), theme).into(),
+        PageContent::Text(text) => widgets::wrapped(text, columns, theme.text).into(),
         PageContent::Block(id) => {
-            let text = source::of_block(&model.transcript, *id).unwrap_or_default();
-            markdown::render(&text, usize::from(columns), theme)
+            view.block_lines(&model.transcript, *id, usize::from(columns), theme)
         }
     }
 }

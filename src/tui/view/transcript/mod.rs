@@ -23,6 +23,7 @@ mod search;
 mod tests;
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -30,9 +31,11 @@ use ratatui::text::{Line, Span};
 
 use super::ansi::Row;
 use super::highlight::Highlighter;
+use super::pager::Pager;
 use super::theme::{Theme, ThemeSpec};
 use crate::tui::model::transcript::Transcript;
 use crate::tui::model::transcript::block::{Block, BlockId, BlockKind, Plan};
+use crate::tui::model::transcript::body::SpillKey;
 use crate::tui::model::transcript::tool::ToolStatus;
 use heights::Heights;
 use layout::{Env, Fold, Layout};
@@ -83,6 +86,19 @@ pub struct TranscriptView {
     /// First and last top-level block of the last frame.
     visible: (usize, usize),
     kept: usize,
+    /// The block that is shown in full, and the revision that was read.
+    page: Option<(BlockId, u32, Pager)>,
+    spilled: SpillReader,
+}
+
+/// Fetches a spilled text.
+#[derive(Default)]
+struct SpillReader(Option<Box<dyn Fn(SpillKey) -> Option<String>>>);
+
+impl std::fmt::Debug for SpillReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "a reader" } else { "no reader" })
+    }
 }
 
 impl Default for TranscriptView {
@@ -107,6 +123,8 @@ impl Default for TranscriptView {
             hits: Vec::new(),
             visible: (0, 0),
             kept: 0,
+            page: None,
+            spilled: SpillReader::default(),
         }
     }
 }
@@ -401,6 +419,31 @@ impl TranscriptView {
     pub fn reset(&mut self) {
         let code = std::mem::take(&mut self.code);
         *self = Self { code, ..Self::default() };
+    }
+
+    /// Gives the view what fetches spilled texts, for blocks that are shown in full.
+    pub fn set_spill_reader(&mut self, read: impl Fn(SpillKey) -> Option<String> + 'static) {
+        self.spilled = SpillReader(Some(Box::new(read)));
+    }
+
+    /// Every row of a block in full, for a page of its own. Made once until the block changes.
+    pub fn block_lines(
+        &mut self,
+        transcript: &Transcript,
+        id: BlockId,
+        width: usize,
+        theme: &Theme,
+    ) -> Rc<[Line<'static>]> {
+        let rev = transcript.block(id).map_or(0, |block| block.rev);
+        if !matches!(&self.page, Some((known, at, _)) if *known == id && *at == rev) {
+            let read = self.spilled.0.as_deref();
+            let pager = Pager::of_block(transcript, id, |key| read.and_then(|read| read(key)));
+            self.page = pager.map(|pager| (id, rev, pager));
+        }
+        match &mut self.page {
+            Some((_, _, pager)) => pager.lines(width, theme),
+            None => Rc::from([]),
+        }
     }
 
     /// Looks for a text in everything, folded or not, goes to a match near the end of what is on
