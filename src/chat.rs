@@ -1,31 +1,96 @@
 //! The `tui` subcommand: hands the terminal an agent (our bridge, or any other by `--agent`).
 //! Wires parts together and holds no logic of its own.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::bridge;
+use crate::bridge::stdio::{Metered, Outflow};
 use crate::cli::TuiArgs;
-use crate::config::Config;
+use crate::config::{Config, DemoConfig};
 use crate::error::AppError;
-use crate::tui;
+use crate::tui::model::{FirstSession, Start};
+use crate::tui::terminal::traits;
+use crate::tui::{self, AgentSource, TuiOptions};
+
+/// What to type to see the demo engine at work.
+const EXAMPLES: &[(&str, &str)] = &[
+    ("hello", "thoughts, markdown with a table and code"),
+    ("edit", "a file read and edited, with its diff"),
+    ("bash", "a command with progress and colours"),
+    ("permission", "something to allow or to reject"),
+    ("plan", "a long plan to approve or send back"),
+    ("questions", "a form to fill in"),
+    ("subagent", "work handed to a subagent"),
+    ("flood", "a lot of text at once"),
+];
 
 /// Runs the terminal chat until the user leaves.
 pub fn run(config: Config, args: TuiArgs) -> Result<(), AppError> {
-    let Some(command) = args.agent else {
-        return Err(AppError::failed("this build has no terminal chat for the engine yet"));
-    };
-    let cwd = args.cwd.unwrap_or_else(|| std::env::current_dir().unwrap_or_default());
-    let options = tui::TuiOptions {
-        start: tui::model::Start {
-            cwd: cwd.clone(),
-            home: config.home,
-            agent_label: command.clone(),
-            resume: args.session,
-            ..tui::model::Start::default()
+    let cwd = working_directory(args.cwd.as_deref())?;
+    let foreign = args.agent.as_deref();
+    let is_demo = config.engine.demo.is_some();
+    let start = Start {
+        home: config.home.clone(),
+        agent_label: match foreign {
+            Some(command) => command.to_owned(),
+            None if is_demo => "the demo engine".to_owned(),
+            None => "ZCode".to_owned(),
         },
-        state_dir: config.state_dir,
-        theme: tui::view::theme::ThemeSpec::default(),
-        demo: None,
+        examples: if is_demo && foreign.is_none() { examples() } else { Vec::new() },
+        can_demo: !is_demo && foreign.is_none(),
+        first: match args.session {
+            Some(id) => FirstSession::Named(id),
+            None if args.continue_last => FirstSession::Newest,
+            None => FirstSession::New,
+        },
+        reduced_motion: config.env.flag("ZCODE_ACP_REDUCED_MOTION").unwrap_or(false),
+        cwd: cwd.clone(),
+        ..Start::default()
+    };
+    let demo = start.can_demo.then(|| {
+        let mut config = config.clone();
+        config.engine.demo = Some(DemoConfig::default());
+        bridge_source(config)
+    });
+    let options = TuiOptions {
+        start,
+        state_dir: config.state_dir.clone(),
+        theme: traits::theme_spec(|name| config.env.str(name).map(str::to_owned)),
+        env: config.env.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+        demo,
         prompt: args.prompt,
     };
-    tui::run(tui::agent_command(&command, cwd), options)
+    let source = match foreign {
+        Some(command) => tui::agent_command(command, cwd),
+        None => bridge_source(config),
+    };
+    tui::run(source, options)
         .map(drop)
-        .map_err(|e| AppError::failed(e.to_string()))
+        .map_err(|err| AppError::failed("the terminal cannot be used").caused_by(err))
+}
+
+/// The bridge in this process, held back while the terminal is behind.
+fn bridge_source(config: Config) -> AgentSource {
+    let config = Arc::new(config);
+    AgentSource::metered(move || {
+        let outflow = Outflow::new();
+        let agent = bridge::agent(config.clone()).metered(outflow.clone());
+        let taken = outflow.clone();
+        (Metered::new(agent, outflow), Arc::new(move |frames| taken.taken(frames)))
+    })
+}
+
+fn examples() -> Vec<(String, String)> {
+    EXAMPLES.iter().map(|(prompt, what)| ((*prompt).to_owned(), (*what).to_owned())).collect()
+}
+
+fn working_directory(asked: Option<&Path>) -> Result<PathBuf, AppError> {
+    let cwd = match asked {
+        Some(dir) => std::fs::canonicalize(dir)
+            .map_err(|err| AppError::failed(format!("{}: {err}", dir.display())))?,
+        None => std::env::current_dir()
+            .map_err(|err| AppError::failed("the working directory is gone").caused_by(err))?,
+    };
+    Ok(cwd)
 }

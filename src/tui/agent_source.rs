@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use agent_client_protocol::{Client, ConnectTo, DynConnectTo};
 
-/// Told how many frames of the agent have been taken, so that a fast agent can be held back.
+/// Told how many notifications of the agent have been taken, so that a fast agent can be held back.
 pub type Taken = Arc<dyn Fn(usize) + Send + Sync>;
 
 /// A started agent: the value to connect to, and whom to tell what was taken.
@@ -28,7 +28,7 @@ impl TakenBy {
         Self(Some(taken))
     }
 
-    /// So many frames were taken.
+    /// So many notifications were taken.
     pub fn tell(&self, frames: usize) {
         if let Some(taken) = &self.0 {
             taken(frames);

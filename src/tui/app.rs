@@ -5,6 +5,7 @@
 //! that a key asked for is not delayed by the pace of streamed text. Without messages, deadlines
 //! and animations the loop sleeps in the kernel.
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use super::terminal::guard::{self, TerminalGuard};
 use super::terminal::input::{Reply, TermEvent};
 use super::terminal::reader::{Input, Reader};
 use super::terminal::screen::Screen;
+use super::terminal::traits;
 use super::update::update;
 use super::view::highlight::Highlighter;
 use super::view::theme::{Theme, ThemeSpec};
@@ -52,6 +54,8 @@ pub struct TuiOptions {
     pub state_dir: PathBuf,
     /// What the terminal can show.
     pub theme: ThemeSpec,
+    /// The environment, for the commands that an agent has us run.
+    pub env: Vec<(OsString, OsString)>,
     /// The agent that `/demo` starts, when there is one.
     pub demo: Option<AgentSource>,
     /// A prompt to send as soon as the session is open.
@@ -74,10 +78,11 @@ pub fn run(source: AgentSource, mut options: TuiOptions) -> io::Result<Exit> {
     options.start.history = store.history();
     options.start.draft = store.draft();
     let cwd = options.start.cwd.clone();
+    let env = std::mem::take(&mut options.env);
     let mut app = App::new(guard, store, options);
     app.draw()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let client = ClientHandle::start(source, ClientOptions { cwd })?;
+    let client = ClientHandle::start(source, ClientOptions { cwd, env })?;
     let (outcome, client) = runtime.block_on(app.serve(client));
     // The terminal first: whatever the agent takes to end, the user has the shell back.
     drop(app);
@@ -434,7 +439,14 @@ impl App {
                 }
             }
             Reply::Mode { mode: SYNCHRONIZED_OUTPUT, state: 1 | 2 } => self.synchronized = true,
-            Reply::Mode { .. } | Reply::DeviceAttributes | Reply::Background(..) => {}
+            Reply::Background(red, green, blue) => {
+                let background = traits::background_of(*red, *green, *blue);
+                if background != self.theme.spec.background {
+                    self.theme = Theme::new(ThemeSpec { background, ..self.theme.spec });
+                    self.dirty = Dirty::Now;
+                }
+            }
+            Reply::Mode { .. } | Reply::DeviceAttributes => {}
         }
     }
 

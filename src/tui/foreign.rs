@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use super::agent_source::{AgentSource, Taken};
 use crate::process::{Child, ChildSpec};
 
-/// Frames read and not yet taken above which reading stops.
+/// Notifications read and not yet taken above which reading stops.
 const AHEAD: usize = 512;
 /// Longest line an agent may send.
 const MAX_LINE: usize = 128 * 1024 * 1024;
@@ -95,7 +95,9 @@ impl ConnectTo<Client> for ForeignAgent {
             let mut lines = LineReader::new(stdout);
             while let Some(line) = lines.next().await? {
                 let Some(message) = read_message(&line) else { continue };
-                self.backlog.add();
+                if matches!(message, RawJsonRpcMessage::Notification(_)) {
+                    self.backlog.add();
+                }
                 if to_client.unbounded_send(TransportFrame::Single(message)).is_err() {
                     break;
                 }

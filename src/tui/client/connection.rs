@@ -111,7 +111,11 @@ async fn life(
             let mut conversation = Conversation {
                 asks: Asks::default(),
                 files: Files::new(Roots::new(&options.cwd)),
-                terminals: Terminals::new(Roots::new(&options.cwd), to_loop.clone()),
+                terminals: Terminals::new(
+                    Roots::new(&options.cwd),
+                    options.env.clone(),
+                    to_loop.clone(),
+                ),
                 cx,
                 options,
                 to_loop,

@@ -14,6 +14,7 @@ mod roots;
 mod terminals;
 mod wire;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use tokio::sync::mpsc;
@@ -26,6 +27,8 @@ use super::msg::{AgentCmd, AgentMsg};
 pub struct ClientOptions {
     /// The session's working directory.
     pub cwd: PathBuf,
+    /// The environment of commands that the agent has us run.
+    pub env: Vec<(OsString, OsString)>,
 }
 
 /// The loop's ends of the channels.

@@ -102,9 +102,11 @@ async fn pump(
     flow: &Flow,
 ) {
     while let Some(frame) = from.next().await {
-        taken.tell(1);
-        let counted = matches!(&frame, TransportFrame::Single(RawJsonRpcMessage::Notification(n))
-            if &*n.method == "session/update");
+        let mut counted = false;
+        if let TransportFrame::Single(RawJsonRpcMessage::Notification(notification)) = &frame {
+            taken.tell(1);
+            counted = &*notification.method == "session/update";
+        }
         if to.unbounded_send(frame).is_err() {
             break;
         }

@@ -2,6 +2,7 @@
 //! process group of its own; the group is gone when the terminal is released or the agent ends.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -31,6 +32,7 @@ const AFTERGLOW: Duration = Duration::from_millis(200);
 /// The terminals of one connection.
 pub(super) struct Terminals {
     roots: Roots,
+    env: Vec<(OsString, OsString)>,
     to_loop: mpsc::Sender<AgentMsg>,
     made: u64,
     open: HashMap<String, Terminal>,
@@ -60,8 +62,12 @@ impl State {
 }
 
 impl Terminals {
-    pub(super) fn new(roots: Roots, to_loop: mpsc::Sender<AgentMsg>) -> Self {
-        Self { roots, to_loop, made: 0, open: HashMap::new() }
+    pub(super) fn new(
+        roots: Roots,
+        env: Vec<(OsString, OsString)>,
+        to_loop: mpsc::Sender<AgentMsg>,
+    ) -> Self {
+        Self { roots, env, to_loop, made: 0, open: HashMap::new() }
     }
 
     /// Answers a `terminal/*` request, now or when the command has ended.
@@ -166,7 +172,7 @@ impl Terminals {
         spec.cwd = Some(cwd.map_err(|e| invalid(e.to_string()))?);
         let extra = params.get("env").and_then(Value::as_array);
         if let Some(extra) = extra.filter(|e| !e.is_empty()) {
-            let mut env: Vec<_> = std::env::vars_os().collect();
+            let mut env = self.env.clone();
             for variable in extra {
                 let text = |k: &str| variable.get(k).and_then(Value::as_str);
                 if let (Some(name), Some(value)) = (text("name"), text("value")) {

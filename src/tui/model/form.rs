@@ -6,6 +6,9 @@
 use super::composer::Composer;
 use serde_json::{Map, Value, json};
 
+/// A description of more lines than this is shown above the fields.
+const LONG_DESCRIPTION: usize = 3;
+
 /// One value of a choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormOption {
@@ -133,13 +136,16 @@ impl Form {
             .flatten()
             .map(|(key, schema)| read_field(key, schema, required.contains(&key.as_str())))
             .collect();
-        Self {
-            message: text(params, "message"),
-            fields,
-            tool_call_id: text(params, "toolCallId"),
-            focus: 0,
-            problem: None,
+        let mut message = text(params, "message");
+        let mut fields: Vec<Field> = fields;
+        for field in &mut fields {
+            // A text of many lines (a plan) is read above the fields, where it can be scrolled.
+            if field.description.lines().count() > LONG_DESCRIPTION {
+                message.push_str("\n\n");
+                message.push_str(&std::mem::take(&mut field.description));
+            }
         }
+        Self { message, fields, tool_call_id: text(params, "toolCallId"), focus: 0, problem: None }
     }
 
     /// The rows that can have the focus, top to bottom.

@@ -50,10 +50,24 @@ pub struct Start {
     pub history: Vec<String>,
     /// The draft that was left here.
     pub draft: Option<Draft>,
-    /// The session to go on with.
-    pub resume: Option<String>,
+    /// Which session to begin with.
+    pub first: FirstSession,
     /// Spinners and clocks stand still.
     pub reduced_motion: bool,
+}
+
+/// Which session to begin with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum FirstSession {
+    /// A new one.
+    #[default]
+    New,
+    /// This one.
+    Named(String),
+    /// The newest of the directory.
+    Newest,
+    /// The newest of the directory, whose list has been asked for.
+    NewestOfList,
 }
 
 /// What is kept on disk between two runs in one directory.

@@ -4,9 +4,11 @@
 //! - [`guard`]: raw mode, alternate screen and the other modes; leaving them in the right order.
 //! - [`input`]: bytes to events (pure).
 //! - [`reader`]: the thread that reads the bytes.
+//! - [`traits`]: what it can show, from the environment (pure).
 //! - [`screen`]: cells to bytes, only what changed (pure but for the one write).
 
 pub mod guard;
 pub mod input;
 pub mod reader;
 pub mod screen;
+pub mod traits;

@@ -119,6 +119,8 @@ impl Screen {
             // Column where the terminal's cursor surely is; `None` when it must be placed.
             let mut at: Option<u16> = None;
             let mut covered = 0u16;
+            // Cells that a symbol of unsure width may have spilled into: written whatever they hold.
+            let mut spilled = 0u16;
             for x in 0..area.width {
                 if covered > 0 {
                     covered -= 1;
@@ -132,7 +134,9 @@ impl Screen {
                 covered = cells - 1;
                 // A wide cell whose second half was drawn over, or the reverse, differs as well.
                 let same = !self.stale && new == old && self.halves_same(x, y, cells);
-                if same {
+                let spilled_here = spilled > 0;
+                spilled = spilled.saturating_sub(cells);
+                if same && !spilled_here {
                     at = None;
                     continue;
                 }
@@ -148,7 +152,12 @@ impl Screen {
                 let symbol = if new.symbol().is_empty() { " " } else { new.symbol() };
                 self.out.push_str(symbol);
                 let end = x + cells;
-                let sure = end < area.width && !width::needs_anchor(symbol);
+                let unsure = width::needs_anchor(symbol);
+                if unsure {
+                    let widest = u16::try_from(2 * symbol.chars().count()).unwrap_or(u16::MAX);
+                    spilled = spilled.max(widest.saturating_sub(cells));
+                }
+                let sure = end < area.width && !unsure;
                 at = sure.then_some(end);
             }
         }
@@ -305,6 +314,16 @@ mod tests {
             all += &frame(&mut s, &[(&format!("line {i}"), Style::new())]);
         }
         assert!(!all.contains("\x1b[2J") && !all.contains("\x1b[3J"));
+    }
+
+    #[test]
+    fn what_an_unsure_symbol_may_spill_into_is_written_again() {
+        let mut s = Screen::new(20, 1);
+        frame(&mut s, &[("          ", Style::new())]);
+        let out = frame(&mut s, &[("🇪🇺        ", Style::new())]);
+        let p = parsed(&out, 20, 1);
+        assert_eq!(p.screen().contents().trim_end(), "🇪🇺");
+        assert!(out.contains("🇪🇺\x1b[1;3H  "), "{out:?}");
     }
 
     #[test]

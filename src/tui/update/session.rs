@@ -3,7 +3,9 @@
 use super::acp;
 use super::{ask, overlay, turn};
 use crate::tui::model::transcript::tool::Exit;
-use crate::tui::model::{Ability, AgentFacts, Model, Overlay, Phase, Session, Trouble, Turn};
+use crate::tui::model::{
+    Ability, AgentFacts, FirstSession, Model, Overlay, Phase, Session, Trouble, Turn,
+};
 use crate::tui::msg::{AgentCmd, AgentMsg, Cmd, Failure, Opening, Scroll, SessionFact};
 use serde_json::Value;
 
@@ -56,6 +58,10 @@ pub(super) fn agent(model: &mut Model, msg: AgentMsg, cmds: &mut Vec<Cmd>) {
             Ok(()) => model.session.settings.set_mode(&mode),
             Err(failure) => model.say(format!("mode was not set: {}", failure.message)),
         },
+        AgentMsg::Sessions(result) if model.start.first == FirstSession::NewestOfList => {
+            model.start.first = FirstSession::New;
+            newest_listed(model, &result.unwrap_or_default(), cmds);
+        }
         AgentMsg::Sessions(Ok(answer)) => overlay::sessions_listed(model, &answer),
         AgentMsg::Sessions(Err(failure)) => overlay::sessions_failed(model, &failure.message),
         AgentMsg::LoggedIn(result) => logged_in(model, result, cmds),
@@ -100,8 +106,33 @@ fn initialized(model: &mut Model, answer: &Value, cmds: &mut Vec<Cmd>) {
             .map(|m| (text(m, "id"), text(m, "name"), text(m, "description")))
             .collect(),
     };
+    if model.start.first == FirstSession::Newest && model.agent.can(Ability::List) {
+        model.phase = Phase::Opening;
+        model.start.first = FirstSession::NewestOfList;
+        cmds.push(Cmd::Agent(AgentCmd::ListSessions { cursor: None }));
+        return;
+    }
+    go_on(model, cmds);
+}
+
+/// `--continue`: the newest session of the directory, or a new one when there is none.
+fn newest_listed(model: &mut Model, answer: &Value, cmds: &mut Vec<Cmd>) {
+    let sessions = answer.get("sessions").and_then(Value::as_array);
+    let newest = sessions.into_iter().flatten().max_by_key(|s| text(s, "updatedAt"));
+    match newest.map(|s| text(s, "sessionId")).filter(|id| !id.is_empty()) {
+        Some(id) => model.start.first = FirstSession::Named(id),
+        None => model.say("no earlier session here: this is a new one"),
+    }
+    go_on(model, cmds);
+}
+
+fn go_on(model: &mut Model, cmds: &mut Vec<Cmd>) {
     // An agent that was started again goes on with the session it had.
-    let earlier = model.session.id.clone().or_else(|| model.start.resume.take());
+    let first = match std::mem::take(&mut model.start.first) {
+        FirstSession::Named(id) => Some(id),
+        _ => None,
+    };
+    let earlier = model.session.id.clone().or(first);
     let how = match earlier {
         Some(id) if model.transcript.is_empty() && model.agent.can(Ability::Load) => {
             Opening::Load(id)
