@@ -37,6 +37,8 @@ pub(crate) enum ToSession {
     Request(Box<Request>, Box<Responder<Value>>),
     /// The same conversation under one more id.
     AlsoKnownAs(acp::SessionId),
+    /// Something of the engine's that was routed to nobody.
+    Stray(Box<EngineEvent>),
 }
 
 /// What a session needs from its surroundings.
@@ -212,6 +214,7 @@ impl Actor {
                 }
                 None
             }
+            ToSession::Stray(event) => Some(Input::Engine(*event)),
         }
     }
 
@@ -342,7 +345,7 @@ impl Actor {
 
     fn ensure_engine(&mut self, token: Token) {
         let (reply, outcome) = oneshot::channel();
-        self.tell_registry(ToRegistry::Engine { reply });
+        self.tell_registry(ToRegistry::Engine { cwd: self.machine.seed.cwd.clone(), reply });
         self.arrivals.push(
             async move { Arrival::Engine(token, outcome.await.unwrap_or(Err(EngineError::Closed))) }.boxed(),
         );

@@ -4,8 +4,6 @@
 mod actor;
 mod alias;
 pub(crate) mod failure;
-#[allow(clippy::unnecessary_wraps, reason = "the last mappings move to the translation layer next")]
-mod interim;
 mod listing;
 pub(crate) mod machine;
 mod providers;

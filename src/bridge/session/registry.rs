@@ -50,6 +50,8 @@ pub(crate) enum ToRegistry {
     Session(String, Request, Responder<Value>),
     /// A session needs the engine.
     Engine {
+        /// Where to start it, if it has to be started.
+        cwd: PathBuf,
         /// Where it goes.
         reply: oneshot::Sender<Result<EngineHandle, EngineError>>,
     },
@@ -170,11 +172,11 @@ impl Registry {
             ToRegistry::Authenticate(request, responder) => self.authenticate(&request, responder),
             ToRegistry::New(request, responder) => self.new_session(&request, responder),
             ToRegistry::Open(request, responder) => self.open(request, responder),
-            ToRegistry::List(request, responder) => self.list(request, responder),
+            ToRegistry::List(request, responder) => self.list(&request, responder),
             ToRegistry::Session(id, request, responder) => {
                 self.hand_to_session(&id, request, responder);
             }
-            ToRegistry::Engine { reply } => self.with_engine(reply),
+            ToRegistry::Engine { cwd, reply } => self.with_engine(&cwd, reply),
             ToRegistry::Record { acp_id, record } => self.record(&acp_id, record),
             ToRegistry::Adopt { responder, engine_sid, workspace, parent } => {
                 self.adopt(responder, &engine_sid, workspace, &parent);
@@ -410,7 +412,11 @@ impl Registry {
     }
 
     /// Hands out the engine, starting it when there is none or it died.
-    fn with_engine(&mut self, reply: oneshot::Sender<Result<EngineHandle, EngineError>>) {
+    fn with_engine(
+        &mut self,
+        cwd: &Path,
+        reply: oneshot::Sender<Result<EngineHandle, EngineError>>,
+    ) {
         match &mut self.engine {
             EngineState::Up(engine) if engine.is_alive() => {
                 reply.send(Ok(engine.clone())).ok();
@@ -420,18 +426,13 @@ impl Registry {
                 self.engine = EngineState::Starting(vec![reply]);
                 let (config, events, itself) =
                     (self.config.clone(), self.events.clone(), self.itself.clone());
-                let cwd = self.engine_directory();
+                let cwd = engine_directory(cwd);
                 tokio::spawn(async move {
                     let outcome = Engine::start(&config, &cwd, events).await;
                     itself.send(ToRegistry::Started(outcome)).await.ok();
                 });
             }
         }
-    }
-
-    fn engine_directory(&self) -> PathBuf {
-        let of_session = self.sessions.values().map(|e| e.cwd.clone()).find(|dir| dir.is_dir());
-        of_session.or_else(|| std::env::current_dir().ok()).unwrap_or_else(|| PathBuf::from("/"))
     }
 
     fn started(&mut self, outcome: &Result<EngineHandle, EngineError>) {
@@ -447,7 +448,7 @@ impl Registry {
         }
     }
 
-    fn list(&mut self, request: acp::ListSessionsRequest, responder: Responder<Value>) {
+    fn list(&mut self, request: &acp::ListSessionsRequest, responder: Responder<Value>) {
         let cursor = match request.cursor.as_deref().map(Cursor::parse) {
             Some(None) => {
                 return reject(
@@ -459,9 +460,10 @@ impl Registry {
             None => None,
         };
         let ids = self.aliases.ids_of(unix_ms());
-        let wanted = request.cwd.map(|dir| canonical(&dir));
+        let wanted = request.cwd.as_deref().map(canonical);
         let (reply, engine) = oneshot::channel();
-        self.with_engine(reply);
+        let cwd = request.cwd.clone().unwrap_or_default();
+        self.with_engine(&cwd, reply);
         tokio::spawn(async move {
             let engine = engine.await.unwrap_or(Err(EngineError::Closed));
             let listed = match engine {
@@ -491,7 +493,7 @@ impl Registry {
     /// What belongs to no attached session. A question must get its one outcome all the same.
     fn on_stray_event(&mut self, event: EngineEvent) {
         match event {
-            EngineEvent::Request(request) => self.refuse_stray(&request),
+            EngineEvent::Request(request) => self.stray_request(request),
             EngineEvent::Exited(exit) => {
                 tracing::warn!(status = %exit.status, "the engine ended");
                 if let EngineState::Up(engine) = &self.engine
@@ -501,6 +503,29 @@ impl Registry {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// A question of a session nobody attached (a subagent's, mostly) goes to its parent, else to the
+    /// only session there is; with several it cannot be attributed and is refused.
+    fn stray_request(&self, request: Box<EngineRequest>) {
+        let parent = ["/parentSessionId", "/origin/parentSessionId", "/sessionId"]
+            .iter()
+            .filter_map(|at| request.params.pointer(at).and_then(Value::as_str))
+            .find_map(|sid| self.sessions.values().find(|e| e.engine_sid.as_deref() == Some(sid)));
+        let mut live = self.sessions.values().filter(|e| e.engine_sid.is_some());
+        let owner = parent.or_else(|| live.next().filter(|_| live.next().is_none()));
+        match owner {
+            Some(owner) => {
+                let stray = ToSession::Stray(Box::new(EngineEvent::Request(request)));
+                if let Err(error) = owner.mailbox.try_send(stray)
+                    && let ToSession::Stray(event) = error.into_inner()
+                    && let EngineEvent::Request(request) = *event
+                {
+                    self.refuse_stray(&request);
+                }
+            }
+            None => self.refuse_stray(&request),
         }
     }
 
@@ -543,6 +568,14 @@ async fn asked_to_stop(stop: &mut watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {
         std::future::pending::<()>().await;
     }
+}
+
+/// Where an engine is started: a directory that is there.
+fn engine_directory(wanted: &Path) -> PathBuf {
+    if wanted.is_dir() {
+        return wanted.to_owned();
+    }
+    std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))
 }
 
 /// A client's directory; editors that know none send `/` or nothing.

@@ -97,6 +97,10 @@ pub(crate) enum Cont {
 
     History(Box<super::history::Loading>),
     HistoryAgain(Box<super::history::Loading>),
+    LoadTail {
+        req: ReqId,
+        meta: serde_json::Value,
+    },
     Fork {
         req: ReqId,
     },
@@ -137,6 +141,7 @@ impl Machine {
             Cont::Setting(change) => self.on_setting_applied(change, reply),
             Cont::Repaired => self.on_repaired(reply),
             Cont::History(loading) => self.on_history(*loading, reply),
+            Cont::LoadTail { req, meta } => self.on_load_tail(req, meta, reply),
             Cont::Fork { req } => self.on_forked(req, reply),
             Cont::Compact => self.on_compact_reply(reply),
             Cont::Goal => self.on_goal_reply(reply),

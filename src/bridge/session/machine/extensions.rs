@@ -13,6 +13,9 @@ use super::{Cont, Effect, Machine, ReqId, invalid_params};
 use crate::bridge::engine::EngineError;
 use crate::bridge::session::failure;
 
+/// Messages of one earlier page, when the client does not say.
+const EARLIER: u64 = 50;
+
 /// Something to do with the engine that is not a turn of the user's.
 #[derive(Debug, Clone)]
 pub(crate) enum Job {
@@ -56,6 +59,21 @@ impl Machine {
                 Some(Job::Compact { instructions: text("instructions").map(str::to_owned) })
             }
             "goal" => GoalAction::from_params(params).map(Job::Goal),
+            "load_earlier" => {
+                let Some(before) = text("before") else {
+                    return self
+                        .respond(req, Err(invalid_params("load_earlier: before is missing")));
+                };
+                if self.engine_sid().is_none() {
+                    return self.respond(
+                        req,
+                        Err(invalid_params("load_earlier: this session has no history")),
+                    );
+                }
+                let limit = params.get("limit").and_then(Value::as_u64).unwrap_or(EARLIER);
+                let limit = usize::try_from(limit.clamp(1, 500)).unwrap_or(500);
+                return self.with_link(Waiter::Earlier { req, before: before.to_owned(), limit });
+            }
             "setModel" => {
                 return self.set_named(req, "model", text("modelId").or_else(|| text("model")));
             }

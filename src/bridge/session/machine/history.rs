@@ -4,14 +4,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use agent_client_protocol::Error as AcpError;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::link::OpenKind;
-use super::{Cont, Machine, ReqId, Token, Want};
+use super::{Cont, Effect, Machine, ReqId, Token, Want, invalid_params};
 use crate::bridge::engine::EngineError;
 use crate::bridge::session::failure;
-use crate::bridge::session::interim::replay;
+use crate::bridge::translate::replay::{Replay, ReplayError, Wanted};
 
 /// The engine writes to-dos a little after the result.
 const TODOS_AGAIN: Duration = Duration::from_millis(600);
@@ -33,8 +34,8 @@ pub(crate) struct FollowUps {
 /// A history that is being read.
 #[derive(Debug)]
 pub(crate) struct Loading {
-    pub(crate) req: ReqId,
-    pub(crate) limit: Option<usize>,
+    req: ReqId,
+    wanted: Wanted,
     since: u64,
     /// Messages in the read before.
     seen: Option<usize>,
@@ -127,19 +128,22 @@ impl Machine {
     /// Begins `session/load`: the history has to settle first, as a freshly resumed session hands
     /// out a growing prefix.
     pub(crate) fn load_history(&mut self, req: ReqId, limit: Option<usize>) {
-        if limit == Some(0) {
-            return self.answer_open(req, OpenKind::Load { limit });
-        }
-        let loading = Loading { req, limit, since: self.now.ms, seen: None, retried: false };
-        self.read_history(loading);
+        let turn_active = self.turn.is_some() || self.stream.foreign_runs();
+        self.load(req, Wanted { limit, before: None, turn_active });
+    }
+
+    /// `load_earlier`: the page of history before a cursor.
+    pub(crate) fn load_earlier(&mut self, req: ReqId, before: String, limit: usize) {
+        self.load(req, Wanted { limit: Some(limit), before: Some(before), turn_active: false });
+    }
+
+    fn load(&mut self, req: ReqId, wanted: Wanted) {
+        self.read_history(Loading { req, wanted, since: self.now.ms, seen: None, retried: false });
     }
 
     pub(crate) fn read_history(&mut self, loading: Loading) {
         let Some(sid) = self.engine_sid() else { return };
-        let mut params = json!({"sessionId": sid});
-        if let (Some(limit), Value::Object(map)) = (loading.limit, &mut params) {
-            map.insert("limit".to_owned(), json!(limit));
-        }
+        let params = json!({"sessionId": sid});
         self.call("session/messages", params, Cont::History(Box::new(loading)));
     }
 
@@ -157,37 +161,54 @@ impl Machine {
             }
             Err(error) => return self.respond(loading.req, Err(failure::to_acp(&error))),
         };
-        let count = replay::count(&raw);
+        let replay = match Replay::new(raw.get(), loading.wanted.clone()) {
+            Ok(replay) => replay,
+            Err(error @ ReplayError::CursorExpired) => {
+                return self.respond(loading.req, Err(invalid_params(error.to_string())));
+            }
+            Err(error) => {
+                return self
+                    .respond(loading.req, Err(AcpError::internal_error().data(error.to_string())));
+            }
+        };
+        let count = replay.total();
         let late = self.now.ms.saturating_sub(loading.since) >= SETTLE_WITHIN;
+        // An empty read after one that was not is a failed read.
         let settled = loading.seen.is_some_and(|seen| count <= seen && (count > 0 || seen == 0));
-        if !settled && !late {
+        if !settled && !late && !self.link.hydrated {
             loading.seen = Some(loading.seen.map_or(count, |seen| seen.max(count)));
             self.timer(SETTLE_GAP, Cont::HistoryAgain(Box::new(loading)));
             return;
         }
-        let req = loading.req;
-        let limit = loading.limit;
-        let updates =
-            replay::messages(&raw, limit, &self.seed.traits, &self.seed.cwd.to_string_lossy());
-        match updates {
-            Ok(updates) => {
-                for update in updates {
-                    self.update(update);
-                }
-                self.finish_load(req, limit);
-            }
-            Err(error) => self.respond(
-                req,
-                Err(agent_client_protocol::Error::new(
-                    agent_client_protocol::ErrorCode::INTERNAL_ERROR,
-                    error,
-                )),
-            ),
+        self.link.hydrated = true;
+        for updates in replay.updates(&self.target) {
+            self.out.extend(updates.into_iter().map(|update| Effect::Update(Box::new(update))));
         }
+        let meta = replay.meta();
+        if loading.wanted.before.is_some() {
+            return self.respond(loading.req, Ok(json!({"replayMeta": meta})));
+        }
+        self.read_tail(loading.req, meta);
     }
 
-    fn finish_load(&mut self, req: ReqId, limit: Option<usize>) {
+    /// What stands beside the messages: to-dos and the ring, told before the answer.
+    fn read_tail(&mut self, req: ReqId, meta: Value) {
+        let Some(sid) = self.engine_sid() else { return };
+        let params = json!({"sessionId": sid, "messageLimit": 1});
+        self.call("session/read", params, Cont::LoadTail { req, meta });
+    }
+
+    pub(crate) fn on_load_tail(
+        &mut self,
+        req: ReqId,
+        meta: Value,
+        reply: Result<Box<RawValue>, EngineError>,
+    ) {
+        if let Ok(snapshot) = reply.and_then(|raw| failure::parse(&raw)) {
+            self.translate(|t, out| t.on_todos_loaded(&snapshot, out));
+            self.take_ring(&snapshot);
+        }
         self.show_ring_again();
-        self.answer_open(req, OpenKind::Load { limit });
+        self.answer_open(req, OpenKind::Load { meta });
     }
 }

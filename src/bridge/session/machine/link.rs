@@ -22,7 +22,14 @@ pub(crate) enum LinkState {
 pub(crate) enum Waiter {
     /// The prompt with this serial number.
     Turn(u64),
-    /// `session/load`, `session/resume` or a fork's first opening.
+    /// `session/load`.
+    Load {
+        /// The request to answer.
+        req: ReqId,
+        /// Only the last messages.
+        limit: Option<usize>,
+    },
+    /// `session/resume` or a fork's first opening.
     Open {
         /// The request to answer.
         req: ReqId,
@@ -33,19 +40,28 @@ pub(crate) enum Waiter {
     Setting(super::settings::Change),
     /// `session/fork`
     Fork(ReqId),
+    /// `load_earlier`
+    Earlier {
+        /// The request to answer.
+        req: ReqId,
+        /// The cursor.
+        before: String,
+        /// How many messages.
+        limit: usize,
+    },
     /// A command or an extension method.
     Job(super::extensions::RunningJob),
 }
 
-/// How an existing session is opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How an existing session is answered once it is open.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum OpenKind {
     /// Nothing is replayed.
     Resume,
-    /// The history comes before the answer.
+    /// The history came before the answer.
     Load {
-        /// Only the last messages.
-        limit: Option<usize>,
+        /// What was shown of it.
+        meta: Value,
     },
     /// A fork: answered with the new id.
     Fork,
@@ -58,12 +74,21 @@ pub(crate) struct Link {
     sid: Option<String>,
     pub(crate) workspace: Option<Value>,
     pub(crate) generation: u64,
+    /// The history can be read at once: the session was made here, or has settled since its resume.
+    pub(crate) hydrated: bool,
     pub(crate) waiting: Vec<Waiter>,
 }
 
 impl Link {
     pub(crate) fn new(sid: Option<String>, workspace: Option<Value>) -> Self {
-        Self { state: LinkState::Down, sid, workspace, generation: 0, waiting: Vec::new() }
+        Self {
+            state: LinkState::Down,
+            sid,
+            workspace,
+            generation: 0,
+            hydrated: false,
+            waiting: Vec::new(),
+        }
     }
 
     pub(crate) fn sid(&self) -> Option<&str> {

@@ -68,6 +68,7 @@ impl Machine {
                 .opening_failed(&failure::broken("session/create", "no sessionId in the answer"));
         };
         self.link.bind(sid.clone());
+        self.link.hydrated = true;
         self.emit(Effect::Attach(sid));
         self.adopt_snapshot(&snapshot);
         self.record();
@@ -111,6 +112,7 @@ impl Machine {
     pub(crate) fn on_resumed(&mut self, retried: bool, reply: Result<Box<RawValue>, EngineError>) {
         match reply.and_then(|raw| failure::parse(&raw)) {
             Ok(snapshot) => {
+                self.link.hydrated = false;
                 self.adopt_snapshot(&snapshot);
                 self.subscribe();
             }
@@ -176,7 +178,10 @@ impl Machine {
         for waiter in std::mem::take(&mut self.link.waiting) {
             match waiter {
                 Waiter::Turn(n) => self.turn_failed_to_open(n, error.clone()),
-                Waiter::Open { req, .. } | Waiter::Fork(req) => {
+                Waiter::Open { req, .. }
+                | Waiter::Load { req, .. }
+                | Waiter::Earlier { req, .. }
+                | Waiter::Fork(req) => {
                     self.respond(req, Err(error.clone()));
                 }
                 Waiter::Job(running) => self.respond(running.req, Err(error.clone())),
@@ -193,9 +198,8 @@ impl Machine {
             }
             match waiter {
                 Waiter::Turn(n) => self.turn_linked(n),
-                Waiter::Open { req, how: OpenKind::Load { limit } } => {
-                    self.load_history(req, limit);
-                }
+                Waiter::Load { req, limit } => self.load_history(req, limit),
+                Waiter::Earlier { req, before, limit } => self.load_earlier(req, before, limit),
                 Waiter::Open { req, how } => self.answer_open(req, how),
                 Waiter::Setting(change) => self.apply_setting(change),
                 Waiter::Fork(req) => self.call_fork(req),
@@ -242,12 +246,18 @@ impl Machine {
                 self.link_lost();
             }
         }
-        let how = if replay { OpenKind::Load { limit } } else { OpenKind::Resume };
         if self.engine_sid().is_none() {
             // A placeholder that was never used: nothing to load, nothing to replay.
-            return self.answer_open(req, how);
+            return self.answer_open(
+                req,
+                if replay { OpenKind::Load { meta: Value::Null } } else { OpenKind::Resume },
+            );
         }
-        self.with_link(Waiter::Open { req, how });
+        self.with_link(if replay {
+            Waiter::Load { req, limit }
+        } else {
+            Waiter::Open { req, how: OpenKind::Resume }
+        });
     }
 
     pub(crate) fn open_fork(&mut self, req: ReqId) {

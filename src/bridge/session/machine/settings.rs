@@ -151,8 +151,15 @@ impl Machine {
                     acp::ResumeSessionResponse::new().modes(modes).config_options(options);
                 self.respond_with(req, &response);
             }
-            OpenKind::Load { .. } => {
-                let response = acp::LoadSessionResponse::new().modes(modes).config_options(options);
+            OpenKind::Load { meta } => {
+                let mut zcode = acp::Meta::new();
+                if meta.is_object() {
+                    zcode.insert("zcode".to_owned(), json!({"replayMeta": meta}));
+                }
+                let response = acp::LoadSessionResponse::new()
+                    .modes(modes)
+                    .config_options(options)
+                    .meta(Some(zcode).filter(|m| !m.is_empty()));
                 self.respond_with(req, &response);
             }
             OpenKind::Fork => {

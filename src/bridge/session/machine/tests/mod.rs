@@ -3,6 +3,7 @@
 
 mod asks;
 mod lifecycle;
+mod opening;
 mod random;
 mod stopping;
 

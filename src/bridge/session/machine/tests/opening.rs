@@ -1,0 +1,238 @@
+//! Loading, resuming and what a session tells its client beside the turns.
+
+use super::*;
+
+fn message(id: &str, role: &str, text: &str) -> Value {
+    json!({"info": {"messageId": id, "role": role}, "parts": [{"type": "text", "text": text}]})
+}
+
+fn known() -> Bench {
+    Bench::with(|seed| seed.engine_sid = Some(SID.into()))
+}
+
+fn open(replay: bool) -> Request {
+    Request::Open { replay, mcp: Vec::new(), remark: None, limit: None }
+}
+
+#[test]
+fn a_load_waits_until_the_history_stops_growing_and_answers_after_it() {
+    let mut b = known();
+    let req = b.request(open(true));
+    let token = b.open_call("session/messages");
+    b.reply(token, Ok(json!({"messages": [message("m1", "user", "question")]})));
+    assert!(b.response(req).is_none());
+    let both = json!({"messages": [message("m1", "user", "question"), message("m2", "assistant", "answer")]});
+    for _ in 0..2 {
+        b.pass(300);
+        let token = b.open_call("session/messages");
+        b.reply(token, Ok(both.clone()));
+    }
+    assert_eq!(b.shown(), "answer");
+    assert!(b.response(req).unwrap().is_ok());
+    assert_eq!(b.count("session/messages"), 3);
+}
+
+#[test]
+fn a_failed_read_is_tried_once_more_and_is_no_empty_history() {
+    let mut b = known();
+    let req = b.request(open(true));
+    for _ in 0..2 {
+        let token = b.open_call("session/messages");
+        b.calls.retain(|(t, ..)| *t != token);
+        b.reply(token, Err(rpc(-32603, "storage is closed")));
+    }
+    assert_eq!(b.response(req).unwrap().as_ref().unwrap_err().message, "storage is closed");
+}
+
+#[test]
+fn a_resume_replays_nothing() {
+    let mut b = known();
+    let req = b.request(open(false));
+    assert!(b.response(req).unwrap().is_ok());
+    assert_eq!(b.count("session/messages"), 0);
+}
+
+#[test]
+fn a_placeholder_that_was_never_used_opens_without_an_engine() {
+    let mut b = Bench::new();
+    let req = b.request(open(true));
+    assert!(b.response(req).unwrap().is_ok());
+    assert!(b.calls.is_empty());
+}
+
+#[test]
+fn an_id_that_the_engine_does_not_list_is_not_found() {
+    let mut b = known();
+    b.by_hand = vec!["session/list"];
+    let req = b.request(open(false));
+    let token = b.open_call("session/list");
+    b.reply(token, Ok(json!({"sessions": []})));
+    let error = b.response(req).unwrap().as_ref().unwrap_err();
+    assert_eq!(error.code.value(), -32002);
+    assert_eq!(error.data.as_ref().unwrap()["sessionId"], "acp-1");
+}
+
+#[test]
+fn a_resume_uses_the_workspace_that_the_engine_lists_and_sends_servers_again() {
+    let mut b = Bench::with(|seed| {
+        seed.engine_sid = Some(SID.into());
+        seed.cwd = "/elsewhere".into();
+    });
+    let mcp = vec![json!({"name": "files", "command": "x", "args": [], "env": []})];
+    b.request(Request::Open { replay: false, mcp: mcp.clone(), remark: None, limit: None });
+    let resume = b.params("session/resume");
+    assert_eq!(resume["workspace"]["workspacePath"], "/w");
+    assert_eq!(resume["mcpServers"], json!(mcp));
+    b.prompt("hello");
+    let token = b.open_call("session/send");
+    b.reply(token, Err(rpc(-32004, "Session is not active: sess_1")));
+    assert_eq!(b.params("session/resume")["mcpServers"], json!(mcp));
+}
+
+#[test]
+fn a_cold_resume_that_times_out_is_tried_once_more() {
+    let mut b = known();
+    b.by_hand = vec!["session/resume"];
+    let req = b.request(open(false));
+    for n in 1..=2 {
+        assert_eq!(b.count("session/resume"), n);
+        let token = b.open_call("session/resume");
+        b.reply(
+            token,
+            Err(EngineError::Timeout { method: "session/resume", after: Duration::from_secs(15) }),
+        );
+    }
+    assert!(b.response(req).unwrap().is_err());
+}
+
+#[test]
+fn a_choice_made_before_the_first_prompt_goes_into_the_creation() {
+    let mut b = Bench::new();
+    b.request(Request::New);
+    let req = b.request(Request::SetMode("plan".into()));
+    assert!(b.response(req).unwrap().is_ok());
+    assert!(b.calls.is_empty());
+    b.prompt("hello");
+    assert_eq!(b.params("session/create")["mode"], "plan");
+}
+
+#[test]
+fn nothing_is_chosen_for_the_user_in_a_creation() {
+    let mut b = Bench::new();
+    b.prompt("hello");
+    let create = b.params("session/create");
+    assert_eq!(create.as_object().unwrap().keys().collect::<Vec<_>>(), ["workspace"]);
+}
+
+#[test]
+fn an_unknown_option_or_value_is_refused() {
+    let mut b = Bench::new();
+    for (id, value) in [("no-such-option", "x"), ("mode", "no-such-mode")] {
+        let value = acp::SessionConfigOptionValue::value_id(value.to_owned());
+        let req = b.request(Request::SetOption { id: id.into(), value });
+        assert_eq!(b.response(req).unwrap().as_ref().unwrap_err().code.value(), -32602);
+    }
+}
+
+#[test]
+fn a_mode_that_the_agent_enters_by_itself_is_told_once() {
+    use crate::bridge::engine::event::SessionUpdated;
+    let mut b = Bench::new();
+    b.request(Request::New);
+    b.running("t1");
+    b.updates.clear();
+    for _ in 0..2 {
+        let updated = SessionUpdated {
+            mode: Some("build".into()),
+            plan_enabled: Some(true),
+            ..SessionUpdated::default()
+        };
+        b.event("t1", SessionBody::Updated(updated));
+    }
+    let modes =
+        b.updates.iter().filter(|u| matches!(u, acp::SessionUpdate::CurrentModeUpdate(_))).count();
+    assert_eq!(modes, 1);
+}
+
+#[test]
+fn a_compaction_holds_prompts_back_and_ends_with_its_turn() {
+    let mut b = Bench::new();
+    b.running("t0");
+    b.complete("t0", "success");
+    let compact = b.prompt("/compact keep the API");
+    assert_eq!(b.params("session/compact")["instructions"], "keep the API");
+    let token = b.open_call("session/compact");
+    b.reply(token, Ok(json!({"response": "", "snapshot": {}, "compact": {"state": "accepted"}})));
+    let next = b.prompt("after");
+    assert_eq!(b.count("session/send"), 1);
+    b.event(
+        "c",
+        SessionBody::TurnStarted(TurnStarted {
+            input_source: Some("compact".into()),
+            ..TurnStarted::default()
+        }),
+    );
+    b.complete("c", "success");
+    assert_eq!(b.stop_reason(compact).as_deref(), Some("end_turn"));
+    assert_eq!(b.count("session/send"), 2);
+    assert!(b.response(next).is_none());
+}
+
+#[test]
+fn a_cancelled_compaction_stops_the_engine_and_lets_prompts_go_on() {
+    let mut b = Bench::new();
+    b.running("t0");
+    b.complete("t0", "success");
+    let compact = b.prompt("/compact");
+    let token = b.open_call("session/compact");
+    b.reply(token, Ok(json!({"response": "", "snapshot": {}, "compact": {"state": "accepted"}})));
+    b.event(
+        "c",
+        SessionBody::TurnStarted(TurnStarted {
+            input_source: Some("compact".into()),
+            ..TurnStarted::default()
+        }),
+    );
+    b.step(Input::Cancel);
+    assert_eq!(b.stop_reason(compact).as_deref(), Some("cancelled"));
+    assert!(b.count("v4/command") > 0);
+    b.complete("c", "cancelled");
+    b.prompt("after");
+    assert_eq!(b.count("session/send"), 2);
+}
+
+#[test]
+fn a_path_is_no_command() {
+    let mut b = Bench::new();
+    b.prompt("/usr/bin/env is missing");
+    assert_eq!(b.params("session/send")["content"], "/usr/bin/env is missing");
+}
+
+#[test]
+fn usage_is_the_difference_of_two_readings() {
+    let mut b = Bench::new();
+    b.by_hand = vec!["session/usage"];
+    for (n, total) in [(1_u32, 1_000_u64), (2, 2_500)] {
+        let turn = format!("t{n}");
+        let req = b.running(&turn);
+        b.complete(&turn, "success");
+        assert!(b.response(req).is_none());
+        let token = b.open_call("session/usage");
+        let reading =
+            json!({"totalTokens": total, "inputTokens": total - 100, "outputTokens": 100});
+        b.reply(token, Ok(reading));
+        let want = if n == 1 { 1_000 } else { 1_500 };
+        assert_eq!(b.response(req).unwrap().as_ref().unwrap()["usage"]["totalTokens"], want);
+    }
+    assert_eq!(b.count("session/usage"), 2);
+}
+
+#[test]
+fn a_usage_reading_that_never_comes_holds_the_answer_for_seconds_only() {
+    let mut b = Bench::new();
+    b.by_hand = vec!["session/usage"];
+    let req = b.running("t1");
+    b.complete("t1", "success");
+    b.pass(3_000);
+    assert_eq!(b.stop_reason(req).as_deref(), Some("end_turn"));
+}
