@@ -189,7 +189,12 @@ impl Card {
     /// The call runs.
     pub(super) fn start(&mut self, target: &Target, out: &mut Output) {
         if !std::mem::replace(&mut self.running, true) {
-            let fields = acp::ToolCallUpdateFields::new().status(acp::ToolCallStatus::InProgress);
+            let mut fields =
+                acp::ToolCallUpdateFields::new().status(acp::ToolCallStatus::InProgress);
+            // A permission dialog may have put the command in the terminal's place.
+            if self.terminal {
+                fields = fields.content(vec![self.terminal_content()]);
+            }
             self.send(fields, target, out);
         }
     }

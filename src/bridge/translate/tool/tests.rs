@@ -397,6 +397,7 @@ fn a_terminal_is_announced_fed_and_ended_in_separate_messages() {
     );
     assert_eq!(got[0]["_meta"]["terminal_info"], json!({"terminal_id": "c1", "cwd": "/w"}));
     assert_eq!(got[0]["content"], json!([{"type": "terminal", "terminalId": "c1"}]));
+    assert_eq!(got[1]["content"], got[0]["content"], "back in its place after a permission dialog");
     assert_eq!(terminal_data(&got), "one\ntwo\nend\n");
     for data in got.iter().filter(|u| u.pointer("/_meta/terminal_output").is_some()) {
         let keys: Vec<&String> = data.as_object().unwrap().keys().collect();
