@@ -18,6 +18,7 @@ mod cli;
 mod modes;
 mod run;
 mod serve;
+mod sessions;
 mod terminal;
 mod watchdog;
 mod world;
