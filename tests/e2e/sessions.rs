@@ -17,7 +17,17 @@ const PROMPTS: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const TEXTS: [&str; 12] = [
-    "hello", "bash", "permission", "questions", "plan", "todos", "flood 20k", "slow", "fail", "transient", "subagent",
+    "hello",
+    "bash",
+    "permission",
+    "questions",
+    "plan",
+    "todos",
+    "flood 20k",
+    "slow",
+    "fail",
+    "transient",
+    "subagent",
     "background",
 ];
 
@@ -26,7 +36,8 @@ struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % sides
     }
 }
@@ -133,7 +144,10 @@ impl Client {
         }
         let id = message["id"].as_str().unwrap().to_owned();
         if id.starts_with("new-") {
-            let session = message["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{message}")).to_owned();
+            let session = message["result"]["sessionId"]
+                .as_str()
+                .unwrap_or_else(|| panic!("{message}"))
+                .to_owned();
             self.sessions.push(session.clone());
             return self.prompt(&session, 1);
         }
@@ -155,7 +169,8 @@ fn fifty_sessions_at_once_leave_no_prompt_unanswered() {
     client.begin(&world);
     while client.answered.len() < SESSIONS * PROMPTS {
         let message = client.messages.recv_timeout(PATIENCE).unwrap_or_else(|_| {
-            let open: Vec<_> = client.sent.keys().filter(|id| !client.answered.contains(*id)).collect();
+            let open: Vec<_> =
+                client.sent.keys().filter(|id| !client.answered.contains(*id)).collect();
             panic!("unanswered: {open:?}\n{}", world.log())
         });
         client.handle(&message);

@@ -22,6 +22,7 @@ use super::machine::{Record, Request, Seed, Settings, invalid_params, session_no
 use super::{failure, providers};
 use crate::approvals::ApprovalBridge;
 use crate::bridge::engine::event::{EngineEvent, EngineRequest};
+use crate::bridge::engine::sim;
 use crate::bridge::engine::{Engine, EngineError, EngineHandle};
 use crate::bridge::stdio::Outflow;
 use crate::bridge::translate::{ClientTraits, mcp};
@@ -206,6 +207,9 @@ impl Registry {
     }
 
     fn new_session(&mut self, request: &acp::NewSessionRequest, responder: Responder<Value>) {
+        if let Err(error) = check_directory(&request.cwd) {
+            return reject(responder, error);
+        }
         let servers = mcp::to_engine(&request.mcp_servers);
         let id = uuid::Uuid::new_v4().to_string();
         let cwd = usable_directory(&request.cwd);
@@ -223,6 +227,9 @@ impl Registry {
     }
 
     fn open(&mut self, request: OpenRequest, responder: Responder<Value>) {
+        if let Err(error) = check_directory(&request.cwd) {
+            return reject(responder, error);
+        }
         let servers = mcp::to_engine(&request.mcp);
         let OpenRequest { id, cwd, replay, limit, .. } = request;
         if !self.sessions.contains_key(&id) {
@@ -276,10 +283,11 @@ impl Registry {
     }
 
     fn seed(&self, id: &str, cwd: PathBuf) -> Seed {
-        let settings = Settings::before_engine(
-            &self.config.session,
-            &providers::read(&self.config.zcode_home),
-        );
+        let files = providers::read(&self.config.zcode_home);
+        let mut settings = Settings::before_engine(&self.config.session, &files);
+        if let Some(demo) = &self.config.engine.demo {
+            settings.expect_snapshot(&sim::installation(demo.profile.as_deref()));
+        }
         Seed {
             acp_id: id.to_owned(),
             nonce: uuid::Uuid::new_v4().simple().to_string(),
@@ -568,6 +576,14 @@ async fn asked_to_stop(stop: &mut watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {
         std::future::pending::<()>().await;
     }
+}
+
+/// ACP's directories are absolute; an empty one means that the editor has none.
+fn check_directory(cwd: &Path) -> Result<(), AcpError> {
+    if cwd.is_absolute() || cwd.as_os_str().is_empty() {
+        return Ok(());
+    }
+    Err(invalid_params(format!("cwd must be an absolute path, not {}", cwd.display())))
 }
 
 /// Where an engine is started: a directory that is there.

@@ -42,6 +42,15 @@ use tokio::time::{Instant, sleep_until};
 /// Bytes that are played before they are written, so that the host's pipe holds the scripts back.
 const WRITE_BYTES: usize = 32 * 1024;
 
+/// The settings that a session of the simulated installation begins with, in a snapshot's shape:
+/// for whoever has to show them before an engine runs. An unknown profile counts as the newest.
+pub fn installation(profile: Option<&str>) -> serde_json::Value {
+    let profile = profile.and_then(|p| p.parse::<Profile>().ok()).unwrap_or_default();
+    let models: Vec<_> = catalog::MODELS.iter().map(|m| catalog::available(profile, m)).collect();
+    let current = catalog::MODELS.first().map(|m| catalog::selection(profile, m, None));
+    serde_json::json!({"settings": {"model": {"current": current, "available": models}}})
+}
+
 /// Plays an engine on a pair of pipes until its input ends, or a script ends it.
 ///
 /// Returns the exit status. Uses the tokio clock, so a paused runtime plays in no time. Errors: the

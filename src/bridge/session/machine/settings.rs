@@ -69,6 +69,11 @@ impl Settings {
         settings
     }
 
+    /// Takes what an installation is known to offer, in a snapshot's shape.
+    pub(crate) fn expect_snapshot(&mut self, snapshot: &Value) {
+        self.now.apply_snapshot(snapshot);
+    }
+
     /// Takes what was chosen in an earlier process.
     pub(crate) fn remember(&mut self, model: Option<String>, thought: Option<String>) {
         if let Some(Ok(wish)) = model.as_deref().map(|model| self.now.parse_model(model)) {
