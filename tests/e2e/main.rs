@@ -15,6 +15,7 @@
 #![allow(dead_code, reason = "the terminal's tests come with the terminal")]
 
 mod cli;
+mod foreign;
 mod modes;
 mod run;
 mod serve;

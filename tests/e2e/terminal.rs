@@ -111,13 +111,18 @@ impl<'a> Terminal<'a> {
         self.wait_until(&format!("end of {text:?}"), |screen| !screen.contains(text));
     }
 
-    /// Waits until the program has been silent for a while: for dialogs that arm after a pause.
-    pub(crate) fn wait_quiet(&mut self, pause: Duration) {
-        let deadline = Instant::now() + PATIENCE;
-        while let Ok(chunk) = self.output.recv_timeout(pause) {
-            self.take(&chunk);
-            if Instant::now() >= deadline {
-                self.fail("it never became quiet");
+    /// Takes what the program writes for a while: for dialogs that arm after a quiet moment.
+    pub(crate) fn settle(&mut self, time: Duration) {
+        let deadline = Instant::now() + time;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.output.recv_timeout(left) {
+                Ok(chunk) => self.take(&chunk),
+                Err(RecvTimeoutError::Timeout) => return,
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.ended = true;
+                    return;
+                }
             }
         }
     }
