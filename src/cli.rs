@@ -47,10 +47,10 @@ pub struct GlobalArgs {
     #[arg(long, global = true, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Sign in, or see how to (what ACP clients start for "terminal" authentication).
-    #[arg(long, hide = true)]
+    #[arg(long, global = true, hide = true)]
     pub login: bool,
     /// The same as --login, by the name that some clients use.
-    #[arg(long, hide = true)]
+    #[arg(long, global = true, hide = true)]
     pub setup: bool,
 }
 
@@ -66,6 +66,9 @@ pub enum Command {
     /// Run one turn without a screen; the reply goes to standard output.
     #[command(display_name = "zcode-acp", after_help = RUN_HELP)]
     Run(RunArgs),
+    /// Show whether ZCode is signed in and which providers work; say how to sign in.
+    #[command(display_name = "zcode-acp")]
+    Login,
     /// Check engine, accounts, files and terminal; say what to do about each fault.
     #[command(display_name = "zcode-acp")]
     Doctor(DoctorArgs),
@@ -277,6 +280,9 @@ pub struct WatchdogArgs {
 impl Cli {
     /// Returns the command to run, given whether standard input and output are both terminals.
     pub fn command_or_default(&mut self, on_terminal: bool) -> Command {
+        if self.global.login || self.global.setup {
+            return Command::Login;
+        }
         match self.command.take() {
             Some(command) => command,
             None if on_terminal => Command::Tui(TuiArgs::default()),
@@ -305,6 +311,14 @@ mod tests {
         let mut cli = parse("zcode-acp").unwrap();
         assert!(matches!(cli.command_or_default(true), Command::Tui(_)));
         assert!(matches!(cli.command_or_default(false), Command::Serve(_)));
+    }
+
+    #[test]
+    fn clients_that_add_a_flag_for_signing_in_get_the_login() {
+        for line in ["zcode-acp --login", "zcode-acp serve --setup", "zcode-acp serve --login"] {
+            let mut cli = parse(line).unwrap();
+            assert!(matches!(cli.command_or_default(false), Command::Login), "{line}");
+        }
     }
 
     #[test]

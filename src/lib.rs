@@ -26,5 +26,6 @@ pub mod tui;
 
 pub mod chat;
 pub mod doctor;
+pub mod login;
 pub mod run;
 pub mod serve;

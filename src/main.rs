@@ -1,19 +1,19 @@
 //! Entry point: parse, read the settings, start logging, run the command, print the error.
 
-use std::io::{IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
 use zcode_acp::cli::{Cli, Command};
 use zcode_acp::config::{Config, Env};
 use zcode_acp::error::AppError;
-use zcode_acp::{approvals, bridge, chat, doctor, logging, run, serve};
+use zcode_acp::{approvals, bridge, chat, doctor, logging, login, run, serve};
 
 fn main() -> ExitCode {
     let mut cli = Cli::parse();
     let on_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let command = cli.command_or_default(on_terminal);
-    match dispatch(command, &cli) {
+    match dispatch(command, &cli, on_terminal) {
         Ok(()) => ExitCode::SUCCESS,
         Err(err) => {
             // Nobody may be reading any more; the exit code still says it.
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(command: Command, cli: &Cli) -> Result<(), AppError> {
+fn dispatch(command: Command, cli: &Cli, on_terminal: bool) -> Result<(), AppError> {
     // The helpers of a bridge need neither settings nor a log.
     let command = match command {
         Command::SimEngine(args) => return bridge::engine::sim::main(&args),
@@ -39,6 +39,11 @@ fn dispatch(command: Command, cli: &Cli) -> Result<(), AppError> {
         Command::Tui(args) => chat::run(config, args),
         Command::Serve(_) => serve::run(config),
         Command::Run(args) => run::run(config, &args),
+        Command::Login => {
+            let mut stdin = std::io::stdin().lock();
+            let person: Option<&mut dyn BufRead> = on_terminal.then_some(&mut stdin);
+            login::run(&config, person, &mut std::io::stdout().lock())
+        }
         Command::Doctor(args) => doctor::run(&config, &args, &mut std::io::stdout().lock()),
         Command::Approvals(args) => approvals::run(&config, &args, &mut std::io::stdout().lock()),
         Command::SimEngine(_) | Command::Watchdog(_) => Ok(()),

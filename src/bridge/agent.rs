@@ -303,8 +303,8 @@ fn auth_methods(request: &acp::InitializeRequest) -> Vec<acp::AuthMethod> {
         == Some(true);
     if caps.auth.terminal {
         let login = acp::AuthMethodTerminal::new(AUTH_TERMINAL, "Sign in from the terminal")
-            .description("Runs `zcode-acp login`.".to_owned())
-            .args(vec!["login".to_owned()]);
+            .description("Runs `zcode-acp --login`.".to_owned())
+            .args(vec!["--login".to_owned()]);
         methods.push(acp::AuthMethod::Terminal(login));
     } else if legacy {
         let command = std::env::current_exe()

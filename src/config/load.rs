@@ -34,7 +34,10 @@ impl Config {
             }
             Command::Doctor(args) => config.take_engine_flags(&args.engine),
             Command::Serve(args) => config.take_engine_flags(&args.engine),
-            Command::Approvals(_) | Command::SimEngine(_) | Command::Watchdog(_) => {}
+            Command::Login
+            | Command::Approvals(_)
+            | Command::SimEngine(_)
+            | Command::Watchdog(_) => {}
         }
         Ok(config)
     }

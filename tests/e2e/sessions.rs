@@ -14,7 +14,7 @@ use crate::world::World;
 const SESSIONS: usize = 50;
 const PROMPTS: usize = 3;
 /// Longer than anything may take without a message; a silence this long is a lost answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 const TEXTS: [&str; 12] = [
     "hello",
