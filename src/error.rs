@@ -126,6 +126,15 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_has_every_code() {
+        let readme = include_str!("../README.md");
+        let line = readme.lines().find(|line| line.starts_with("Exit codes: 0 done")).unwrap();
+        for kind in ErrorKind::ALL {
+            assert!(line.contains(&format!(" {} ", kind.exit_code())), "{kind:?}");
+        }
+    }
+
+    #[test]
     fn a_report_names_the_cause_and_the_way_out() {
         let err = AppError::failed("cannot read the settings")
             .caused_by(std::io::Error::other("disk on fire"))

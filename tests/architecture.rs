@@ -483,6 +483,30 @@ fn nothing_speaks_of_one_machine() {
     fail_with(&problems);
 }
 
+/// The registry's rules for an entry: names, numeric version, versioned URLs, a small monochrome icon.
+#[test]
+fn the_registry_entry_is_fit_to_be_listed() {
+    let read = |name: &str| fs::read_to_string(root().join("assets/registry").join(name)).unwrap();
+    let entry = read("agent.json");
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(entry.contains("\"id\": \"zcode-acp\""));
+    assert!(entry.contains(&format!("\"version\": \"{version}\"")), "the version is {version}");
+    let urls: Vec<&str> = entry.lines().filter(|line| line.contains("https://")).collect();
+    assert!(!urls.is_empty());
+    for url in urls {
+        assert!(url.contains(version) && !url.contains("latest"), "{url}");
+        assert!([".tar.gz", ".zip", ".tgz"].iter().any(|end| url.contains(end)), "{url}");
+    }
+    let icon = read("icon.svg");
+    assert!(icon.contains("width=\"16\" height=\"16\""));
+    for attribute in ["fill=\"", "stroke=\""] {
+        for (at, _) in icon.match_indices(attribute) {
+            let value = icon[at + attribute.len()..].split('"').next().unwrap();
+            assert!(["none", "currentColor", "inherit"].contains(&value), "{attribute}{value}");
+        }
+    }
+}
+
 /// The checker's own teeth.
 mod checker {
     use super::*;

@@ -295,6 +295,20 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_has_every_key() {
+        let readme = include_str!("../../README.md");
+        for (key, kind) in
+            KEYS.iter().filter(|(key, _)| DOCUMENTED.iter().any(|d| key.starts_with(d)))
+        {
+            assert!(*kind == Kind::Foreign || readme.contains(&format!("`{key}`")), "{key}");
+        }
+    }
+
+    /// Sections whose keys do something here.
+    const DOCUMENTED: [&str; 6] =
+        ["session.", "interaction.", "autoCompact.", "engine.", "accounts.", "approvals."];
+
+    #[test]
     fn a_broken_file_is_one_warning_with_its_line() {
         let found = warnings("{\n\"debug\": yes\n}");
         assert_eq!(found.len(), 1);

@@ -245,6 +245,15 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_has_every_variable() {
+        let readme = include_str!("../../README.md");
+        // The language is the desktop app's; nothing here is translated.
+        for name in KNOWN_VARIABLES.iter().filter(|name| **name != "ZCODE_ACP_LANG") {
+            assert!(readme.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+
+    #[test]
     fn a_locale_without_utf8_is_a_warning() {
         assert_eq!(locale(&env(&[("LANG", "de_DE.UTF-8")])).level, Level::Ok);
         assert_eq!(locale(&env(&[("LANG", "C.utf8")])).level, Level::Ok);
