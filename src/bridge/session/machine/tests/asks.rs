@@ -134,3 +134,30 @@ fn unknown_requests_are_refused_and_never_left_open() {
     );
     assert!(matches!(&effects[..], [Effect::Refuse { code: -32601, .. }]));
 }
+
+#[test]
+fn a_plan_whose_form_cannot_be_shown_is_asked_with_buttons() {
+    let mut b = Bench::with(|seed| {
+        seed.traits.elicitation_form = true;
+        seed.traits.plan_form = true;
+    });
+    b.running("t1");
+    let request = EngineRequest {
+        id: json!("server-1"),
+        method: "interaction/requestUserInput".into(),
+        session_id: Some(SID.into()),
+        request_id: Some("r1".into()),
+        params: json!({"requestId": "r1", "sessionId": SID, "toolName": "ExitPlanMode",
+            "schema": {"interaction": "plan_approval"}, "input": {"plan": "# Plan"}}),
+    };
+    b.step(Input::Engine(EngineEvent::Request(Box::new(request))));
+    let form = b.asks[0];
+    b.step(Input::Answer(form, Err(AcpError::method_not_found())));
+    assert_eq!(b.asks.len(), 2);
+    let buttons = b.asks[1];
+    b.choose(buttons, "approve");
+    assert_eq!(
+        b.answers,
+        [(json!("server-1"), json!({"action": "accept", "content": {"answer_0": "approve"}}))]
+    );
+}

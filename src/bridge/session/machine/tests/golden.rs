@@ -5,7 +5,9 @@
 use std::path::PathBuf;
 
 use serde_json::value::RawValue;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
 use tokio::time::Instant;
 
 use super::*;
@@ -94,13 +96,17 @@ impl Stage {
             Effect::AskPermission { token, request } => {
                 let first = request.options[0].option_id.clone();
                 self.acp_log.push(json!({"permission": *request}));
-                let chosen = acp::RequestPermissionOutcome::Selected(acp::SelectedPermissionOutcome::new(first));
+                let chosen = acp::RequestPermissionOutcome::Selected(
+                    acp::SelectedPermissionOutcome::new(first),
+                );
                 let answer = ClientAnswer::Permission(acp::RequestPermissionResponse::new(chosen));
                 return Some(Input::Answer(token, Ok(answer)));
             }
             Effect::AskForm { token, request } => {
                 self.acp_log.push(json!({"form": *request}));
-                let answer = ClientAnswer::Form(acp::CreateElicitationResponse::new(acp::ElicitationAction::Decline));
+                let answer = ClientAnswer::Form(acp::CreateElicitationResponse::new(
+                    acp::ElicitationAction::Decline,
+                ));
                 return Some(Input::Answer(token, Ok(answer)));
             }
             Effect::Timer { token, after } => self.timers.push((Instant::now() + after, token)),
@@ -120,7 +126,9 @@ impl Stage {
             (None, Some(id)) => {
                 let Some(token) = id.as_u64().and_then(|id| self.calls.remove(&id)) else { return };
                 let reply = match message.get("error") {
-                    Some(error) => Err(EngineError::Rpc(serde_json::from_value::<RpcError>(error.clone()).unwrap())),
+                    Some(error) => Err(EngineError::Rpc(
+                        serde_json::from_value::<RpcError>(error.clone()).unwrap(),
+                    )),
                     None => Ok(RawValue::from_string(message["result"].to_string()).unwrap()),
                 };
                 return self.feed(Input::Reply(token, reply)).await;
@@ -148,9 +156,9 @@ impl Stage {
                 let topic = params["topic"].as_str().unwrap_or_default().to_owned();
                 EngineEvent::Frame { topic, params: raw() }
             }
-            (Some(method), None) if method.starts_with("state") => {
-                EngineEvent::State(Box::new(serde_json::from_value::<StateUpdated>(params).unwrap_or_default()))
-            }
+            (Some(method), None) if method.starts_with("state") => EngineEvent::State(Box::new(
+                serde_json::from_value::<StateUpdated>(params).unwrap_or_default(),
+            )),
             _ => return,
         };
         self.feed(Input::Engine(event)).await;
@@ -192,7 +200,11 @@ impl Stage {
 
 fn check(case: &str, file: &str, lines: &[Value]) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(case).join(file);
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(&line.to_string());
+        text.push('\n');
+    }
     if std::env::var_os("UPDATE_EXPECT").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
@@ -200,9 +212,18 @@ fn check(case: &str, file: &str, lines: &[Value]) {
     }
     let want = std::fs::read_to_string(&path).unwrap_or_default();
     for (n, (want, got)) in want.lines().zip(text.lines()).enumerate() {
-        assert_eq!(want, got, "{case}/{file}, line {}: run with UPDATE_EXPECT=1 when this is meant", n + 1);
+        assert_eq!(
+            want,
+            got,
+            "{case}/{file}, line {}: run with UPDATE_EXPECT=1 when this is meant",
+            n + 1
+        );
     }
-    assert_eq!(want.lines().count(), text.lines().count(), "{case}/{file}: another number of lines");
+    assert_eq!(
+        want.lines().count(),
+        text.lines().count(),
+        "{case}/{file}: another number of lines"
+    );
 }
 
 async fn golden(case: &str, prompt: &str, traits: ClientTraits) {
@@ -222,7 +243,13 @@ macro_rules! cases {
 }
 
 fn forms() -> ClientTraits {
-    ClientTraits { elicitation_form: true, plan_form: true, notices: true, terminal_output: true, ..ClientTraits::default() }
+    ClientTraits {
+        elicitation_form: true,
+        plan_form: true,
+        notices: true,
+        terminal_output: true,
+        ..ClientTraits::default()
+    }
 }
 
 cases! {

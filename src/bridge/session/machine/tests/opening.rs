@@ -1,6 +1,7 @@
 //! Loading, resuming and what a session tells its client beside the turns.
 
 use super::*;
+use crate::bridge::engine::event::StateUpdated;
 
 fn message(id: &str, role: &str, text: &str) -> Value {
     json!({"info": {"messageId": id, "role": role}, "parts": [{"type": "text", "text": text}]})
@@ -235,4 +236,82 @@ fn a_usage_reading_that_never_comes_holds_the_answer_for_seconds_only() {
     b.complete("t1", "success");
     b.pass(3_000);
     assert_eq!(b.stop_reason(req).as_deref(), Some("end_turn"));
+}
+
+#[test]
+fn the_commands_follow_the_answer_of_a_new_session() {
+    let mut b = Bench::new();
+    let mut effects = Vec::new();
+    b.machine.step(Now::default(), Input::Request(ReqId(1), Request::New), &mut effects);
+    assert!(matches!(&effects[0], Effect::Respond { result: Ok(_), .. }));
+    let commands = effects.iter().skip(1).any(|e| match e {
+        Effect::Update(update) => {
+            matches!(**update, acp::SessionUpdate::AvailableCommandsUpdate(_))
+        }
+        _ => false,
+    });
+    assert!(commands);
+}
+
+#[test]
+fn a_failed_compaction_is_told_as_failed() {
+    let mut b = Bench::new();
+    b.running("t0");
+    b.complete("t0", "success");
+    let compact = b.prompt("/compact");
+    let token = b.open_call("session/compact");
+    b.reply(token, Ok(json!({"response": "", "snapshot": {}, "compact": {"state": "accepted"}})));
+    let state = StateUpdated {
+        session_id: Some(SID.into()),
+        reason: Some("compact_failed".into()),
+        ..StateUpdated::default()
+    };
+    b.step(Input::Engine(EngineEvent::State(Box::new(state))));
+    b.pass(3_000);
+    assert!(b.response(compact).unwrap().is_err());
+}
+
+#[test]
+fn a_load_tells_the_todos_even_when_there_are_none() {
+    let mut b = known();
+    b.request(open(true));
+    for _ in 0..2 {
+        let token = b.open_call("session/messages");
+        b.reply(token, Ok(json!({"messages": []})));
+        b.pass(300);
+    }
+    let plans = b.updates.iter().filter(|u| matches!(u, acp::SessionUpdate::Plan(_))).count();
+    assert_eq!(plans, 1);
+}
+
+#[test]
+fn every_edge_case_is_held_by_a_test_that_exists() {
+    fn collect(dir: &std::path::Path, into: &mut String) {
+        for entry in std::fs::read_dir(dir).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                collect(&path, into);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                into.push_str(&std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut code = String::new();
+    collect(&root.join("src"), &mut code);
+    collect(&root.join("tests"), &mut code);
+    let list = std::fs::read_to_string(root.join("docs/edge-cases.md")).unwrap();
+    let rows: Vec<_> = list
+        .lines()
+        .filter(|l| l.starts_with("| ") && !l.starts_with("| #") && !l.starts_with("| -"))
+        .collect();
+    assert_eq!(rows.len(), 100);
+    for row in rows {
+        let held_by = row.rsplit('|').nth(1).unwrap();
+        for name in held_by.split('`').skip(1).step_by(2).filter(|n| n.contains('_')) {
+            let exists =
+                code.contains(&format!("fn {name}(")) || code.contains(&format!(" {name}: \""));
+            assert!(exists, "no test {name}: {row}");
+        }
+    }
 }
