@@ -32,7 +32,9 @@ pub struct Reader {
 impl Reader {
     /// Starts reading standard input into `to`.
     pub fn start(to: mpsc::Sender<Input>) -> io::Result<Self> {
-        let (wake, stop) = rustix::pipe::pipe()?;
+        // Not inherited by children: one that held the writing end would keep the thread here.
+        let (wake, stop) = std::io::pipe()?;
+        let (wake, stop) = (OwnedFd::from(wake), OwnedFd::from(stop));
         let thread = std::thread::Builder::new()
             .name("terminal-input".to_owned())
             .stack_size(256 * 1024)
