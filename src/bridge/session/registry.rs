@@ -502,6 +502,13 @@ impl Registry {
     fn on_stray_event(&mut self, event: EngineEvent) {
         match event {
             EngineEvent::Request(request) => self.stray_request(request),
+            EngineEvent::Storage(storage) => {
+                for entry in self.sessions.values() {
+                    let news = ToSession::Stray(Box::new(EngineEvent::Storage(storage.clone())));
+                    // Progress: a session too busy to take it misses nothing.
+                    entry.mailbox.try_send(news).ok();
+                }
+            }
             EngineEvent::Exited(exit) => {
                 tracing::warn!(status = %exit.status, "the engine ended");
                 if let EngineState::Up(engine) = &self.engine

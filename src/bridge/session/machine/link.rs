@@ -76,6 +76,8 @@ pub(crate) struct Link {
     pub(crate) generation: u64,
     /// The history can be read at once: the session was made here, or has settled since its resume.
     pub(crate) hydrated: bool,
+    /// The user was told that the engine migrates its database.
+    pub(crate) told_migration: bool,
     pub(crate) waiting: Vec<Waiter>,
 }
 
@@ -87,6 +89,7 @@ impl Link {
             workspace,
             generation: 0,
             hydrated: false,
+            told_migration: false,
             waiting: Vec::new(),
         }
     }

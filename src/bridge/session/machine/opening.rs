@@ -188,6 +188,12 @@ impl Machine {
                 Waiter::Setting(change) => self.setting_failed(&change, error.clone()),
             }
         }
+        let unknown = error.code == agent_client_protocol::ErrorCode::RESOURCE_NOT_FOUND;
+        if unknown && self.turn.is_none() && self.queue.is_empty() && !self.ended {
+            // Nobody knows this id: keep no task for it.
+            self.ended = true;
+            self.emit(Effect::Ended);
+        }
     }
 
     fn serve_waiters(&mut self) {

@@ -250,6 +250,15 @@ impl Machine {
             let code = storage.error_code.as_deref().unwrap_or("unknown reason");
             let text = format!("The engine could not bring its database up to date ({code}).");
             self.warn(&text, None);
+        } else if matches!(storage.phase.as_str(), "migrating" | "waiting_for_lock")
+            && self.link.state == LinkState::Opening
+            && !self.link.told_migration
+        {
+            self.link.told_migration = true;
+            self.warn(
+                "The engine is bringing its database up to date; this can take a while.",
+                None,
+            );
         }
     }
 
