@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use super::extensions;
-use super::session::machine::{Request, invalid_params};
+use super::session::machine::{Request, invalid_params, steering_advert};
 use super::session::registry::{self, Channels, OpenRequest, ToRegistry};
 use super::stdio::Outflow;
 use super::translate::ClientTraits;
@@ -282,6 +282,7 @@ fn initialize(request: &acp::InitializeRequest) -> acp::InitializeResponse {
         .session_capabilities(sessions);
     let mut meta = acp::Meta::new();
     meta.insert("zcode".to_owned(), json!({"extensionMethods": extensions::advertised()}));
+    meta.insert("steering".to_owned(), steering_advert());
     acp::InitializeResponse::new(ProtocolVersion::V1)
         .agent_capabilities(capabilities)
         .agent_info(

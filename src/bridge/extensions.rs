@@ -11,6 +11,12 @@ const TABLE: &[(&str, &str)] = &[
     ("setModel", "session/setModel"),
     ("setMode", "session/setMode"),
     ("setThoughtLevel", "session/setThoughtLevel"),
+    ("steering", "session/steering"),
+    ("queue/list", "zcode/queue/list"),
+    ("queue/edit", "zcode/queue/edit"),
+    ("queue/delete", "zcode/queue/delete"),
+    ("queue/send_now", "zcode/queue/send_now"),
+    ("queue/auto_drain", "zcode/queue/auto_drain"),
 ];
 
 /// The extension that a method names, if it is one of ours.

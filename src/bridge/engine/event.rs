@@ -304,6 +304,8 @@ pub struct ToolUpdated {
     pub source: Option<String>,
     /// The subagent's session.
     pub child_session_id: Option<String>,
+    /// The same call's id in the subagent's own session.
+    pub child_tool_call_id: Option<String>,
     /// The subagent.
     pub agent_id: Option<String>,
     /// The subagent's type.

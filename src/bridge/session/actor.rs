@@ -39,6 +39,8 @@ pub(crate) enum ToSession {
     AlsoKnownAs(acp::SessionId),
     /// Something of the engine's that was routed to nobody.
     Stray(Box<EngineEvent>),
+    /// `session/cancel` for an id that is no session of ours: perhaps one of this session's children.
+    CancelChild(String),
 }
 
 /// What a session needs from its surroundings.
@@ -103,7 +105,12 @@ pub(crate) async fn run(seed: Seed, around: Surroundings) {
     };
     let mut effects = Vec::new();
     let mut streak = 0;
+    let mut pressed = false;
     while !actor.ended {
+        if pressed != outflow.is_pressed() {
+            pressed = !pressed;
+            actor.feed(Input::Pressure(pressed), &mut effects);
+        }
         if streak >= STREAK {
             streak = 0;
             actor.catch_up(&mut effects);
@@ -208,6 +215,7 @@ impl Actor {
                 self.requests.insert(req, (*responder, abort));
                 Some(Input::Request(req, *request))
             }
+            ToSession::CancelChild(id) => Some(Input::CancelChild(id)),
             ToSession::AlsoKnownAs(id) => {
                 if !self.ids.contains(&id) {
                     self.ids.push(id);
@@ -221,6 +229,11 @@ impl Actor {
     fn apply(&mut self, effect: Effect) {
         match effect {
             Effect::Update(update) => self.send_update(*update),
+            Effect::ChildUpdate { session, update } => {
+                let id = acp::SessionId::new(Arc::<str>::from(session));
+                // A client that is gone ends the whole bridge; there is nobody left to tell.
+                self.client.send_notification(acp::SessionNotification::new(id, *update)).ok();
+            }
             Effect::Call { token, method, params } => self.call(token, method, &params),
             Effect::EnsureEngine { token } => self.ensure_engine(token),
             Effect::KillEngine => {
@@ -377,6 +390,6 @@ impl Actor {
     }
 }
 
-fn millis(time: Duration) -> u64 {
+pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

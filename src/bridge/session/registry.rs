@@ -23,6 +23,7 @@ use super::{failure, providers};
 use crate::approvals::ApprovalBridge;
 use crate::bridge::engine::event::{EngineEvent, EngineRequest};
 use crate::bridge::engine::sim;
+use crate::bridge::engine::v4::steer::Limits;
 use crate::bridge::engine::{Engine, EngineError, EngineHandle};
 use crate::bridge::stdio::Outflow;
 use crate::bridge::translate::{ClientTraits, mcp};
@@ -190,6 +191,10 @@ impl Registry {
         if let Some(entry) = self.sessions.get(id) {
             // One waiting cancel says all that ten would say.
             entry.cancels.try_send(()).ok();
+            return;
+        }
+        for entry in self.sessions.values() {
+            entry.mailbox.try_send(ToSession::CancelChild(id.to_owned())).ok();
         }
     }
 
@@ -300,6 +305,10 @@ impl Registry {
             remark: None,
             ask_timeout: self.config.interaction_timeout,
             external_approvals: self.approvals.is_some(),
+            steer_limits: Limits {
+                persist_ms: actor::millis(self.config.steer_persist),
+                fk_retry_ms: actor::millis(self.config.steer_fk_retry),
+            },
             compact_above: self.config.session.auto_compact_threshold.filter(|n| *n > 0),
         }
     }

@@ -70,6 +70,12 @@ impl ClientTraits {
         }
     }
 
+    /// Whether a subagent's text may be sent with the mark of its parent card. A client that asked for it knows the mark;
+    /// others pass it over at worst, but Zed shows every chunk as the main answer.
+    pub fn takes_marked_text(&self) -> bool {
+        self.subagent_transcript || !self.name.starts_with("zed")
+    }
+
     /// True when either spelling of the streamed-terminal convention was declared.
     pub fn streams_terminal(&self) -> bool {
         self.terminal_output || self.terminal_output_delta

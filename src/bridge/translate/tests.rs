@@ -35,6 +35,7 @@ pub(super) fn event(kind: &str, payload: Value) -> SessionEvent {
             serde_json::from_value::<TurnCompleted>(payload.clone()).unwrap(),
         ),
         "tool.updated" => SessionBody::Tool(ToolUpdated {
+            child_tool_call_id: None,
             tool_call_id: text("toolCallId").unwrap_or_default(),
             tool_name: text("toolName"),
             parent_tool_call_id: text("parentToolCallId"),

@@ -266,6 +266,7 @@ fn tool(mut payload: Value) -> ToolUpdated {
         parent_tool_call_id: text(&payload, &["parentToolCallId"]),
         source: text(&payload, &["source"]),
         child_session_id: text(&payload, &["childSessionId"]),
+        child_tool_call_id: text(&payload, &["childToolCallId", "childToolCallID"]),
         agent_id: text(&payload, &["agentId"]),
         agent_type: text(&payload, &["agentType"]),
         description: text(&payload, &["description"]),

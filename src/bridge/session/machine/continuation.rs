@@ -53,6 +53,23 @@ pub(crate) enum Cont {
         n: u64,
     },
 
+    V4Flow,
+    V4Subscribe {
+        topic: String,
+    },
+    V4Resync,
+    V4Patience,
+    SteerSent {
+        id: u64,
+    },
+    SteerTimer,
+    ChildEnd {
+        child: String,
+    },
+    QueueCommand {
+        req: ReqId,
+    },
+
     Gap,
     GapDeadline,
     Silence {
@@ -131,6 +148,11 @@ impl Machine {
             Cont::UsageEnd { n } => self.on_usage_end(n, reply),
             Cont::StopV4 => self.on_v4_stop(reply),
             Cont::HardClosed { n } => self.on_hard_closed(n),
+            Cont::V4Flow => self.on_v4_flow(reply),
+            Cont::V4Subscribe { topic } => self.on_v4_subscribed(&topic, reply),
+            Cont::V4Resync => self.on_v4_resynced(reply),
+            Cont::SteerSent { id } => self.on_steer_reply(id, reply),
+            Cont::QueueCommand { req } => self.on_queue_command(req, reply),
             Cont::Gap => self.on_gap_reply(reply),
             Cont::ProbeEvents { n } => self.on_probe_events(n, reply),
             Cont::ProbeRead { n, seen, second } => self.on_probe_read(n, seen, second, reply),
@@ -163,6 +185,9 @@ impl Machine {
             Cont::StopSlow => self.stop_is_slow(),
             Cont::StopAnswer { n } => self.answer_by_deadline(n),
             Cont::StopHard { n } => self.stop_the_hard_way(n),
+            Cont::V4Patience => self.v4_patience_is_over(),
+            Cont::SteerTimer => self.steer_timer(),
+            Cont::ChildEnd { child } => self.close_child(&child),
             Cont::GapDeadline => self.gap_is_late(),
             Cont::Silence { n } => self.silence_deadline(n),
             Cont::SecondLook { n, seen } => self.second_look(n, seen),

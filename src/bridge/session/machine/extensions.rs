@@ -52,6 +52,11 @@ impl Machine {
         let text =
             |key: &str| params.get(key).and_then(Value::as_str).filter(|t| !t.trim().is_empty());
         let job = match name {
+            "steering" => return self.steer_request(req, params),
+            "queue/list" | "queue/edit" | "queue/delete" | "queue/send_now"
+            | "queue/auto_drain" => {
+                return self.queue_request(req, name, params);
+            }
             "cancelBackgroundTask" => {
                 text("taskId").map(|task| Job::CancelTask { task: task.to_owned() })
             }

@@ -7,6 +7,7 @@
 //! [`Token`]. One file per concern; each adds methods to [`Machine`].
 
 mod background;
+mod children;
 mod commands;
 mod compact;
 mod continuation;
@@ -16,12 +17,15 @@ mod history;
 mod interactions;
 mod link;
 mod opening;
+mod queue;
 mod recovery;
 mod settings;
+mod steer;
 mod stop;
 mod stream;
 mod turn;
 mod usage;
+mod v4;
 
 #[cfg(test)]
 mod tests;
@@ -37,11 +41,13 @@ use serde_json::value::RawValue;
 
 use crate::bridge::engine::EngineError;
 use crate::bridge::engine::event::{EngineEvent, WireId};
+use crate::bridge::engine::v4::steer::Limits;
 use crate::bridge::translate::{ClientTraits, Output, Target, Translator, Want, config_options};
 
 pub(crate) use self::continuation::Cont;
 pub(crate) use self::link::Link;
 pub(crate) use self::settings::Settings;
+pub(crate) use self::steer::advert as steering_advert;
 pub(crate) use self::turn::Turn;
 
 /// Names one outstanding call, question or timer of a machine. Never used twice.
@@ -83,6 +89,8 @@ pub(crate) struct Seed {
     pub(crate) remark: Option<String>,
     /// How long a question may stay open.
     pub(crate) ask_timeout: Option<Duration>,
+    /// How long a guide waits for the session's row.
+    pub(crate) steer_limits: Limits,
     /// Compact by itself above this many tokens.
     pub(crate) compact_above: Option<u64>,
     /// Permissions are asked for outside of the client first.
@@ -168,6 +176,10 @@ pub(crate) enum Input {
     External(Token, Option<bool>),
     /// A deadline is over.
     Timer(Token),
+    /// The client lags (true) or has caught up.
+    Pressure(bool),
+    /// `session/cancel` for a child of this session's.
+    CancelChild(String),
     /// The bridge ends.
     Shutdown,
 }
@@ -177,6 +189,13 @@ pub(crate) enum Input {
 pub(crate) enum Effect {
     /// Send `session/update`.
     Update(Box<acp::SessionUpdate>),
+    /// Send `session/update` for a child that has a session of its own.
+    ChildUpdate {
+        /// The child's session.
+        session: String,
+        /// The update.
+        update: Box<acp::SessionUpdate>,
+    },
     /// Call the engine; the answer comes as [`Input::Reply`].
     Call {
         /// Of the reply.
@@ -305,6 +324,10 @@ pub(crate) struct Machine {
     names_itself: bool,
     compact: compact::CompactState,
     job: Option<extensions::RunningJob>,
+    v4: v4::V4,
+    steers: steer::Steers,
+    /// The engine's state revision, for commands that are decided on it.
+    revision: Option<u64>,
     ended: bool,
 }
 
@@ -338,6 +361,9 @@ impl Machine {
             names_itself: seed.engine_sid.is_none(),
             compact: compact::CompactState::default(),
             job: None,
+            v4: v4::V4::new(&seed.nonce),
+            steers: steer::Steers::new(seed.steer_limits, seed.engine_sid.is_some()),
+            revision: None,
             ended: false,
             seed,
         }
@@ -358,6 +384,8 @@ impl Machine {
             Input::Answer(token, answer) => self.on_answer(token, &answer),
             Input::External(token, allowed) => self.on_external(token, allowed),
             Input::Timer(token) => self.on_timer(token),
+            Input::Pressure(pressed) => self.on_pressure(pressed),
+            Input::CancelChild(child) => self.cancel_child(&child),
             Input::Shutdown => self.on_shutdown(),
         }
         std::mem::swap(&mut self.out, out);
@@ -477,6 +505,7 @@ impl Machine {
         self.settle_turn_asks();
         self.cancel_job();
         self.cancel_everything_queued();
+        self.end_steers();
         if let Some(turn) = self.turn.take()
             && let Some(req) = turn.req
         {

@@ -138,6 +138,7 @@ impl Machine {
                 self.stream.start_at(answer.get("eventSeq").and_then(Value::as_u64));
                 self.link.state = LinkState::Up;
                 self.repair_settings();
+                self.open_v4();
                 self.serve_waiters();
                 self.read_commands();
             }
@@ -218,6 +219,7 @@ impl Machine {
     pub(crate) fn link_lost(&mut self) {
         self.link.state = LinkState::Down;
         self.stream.reset();
+        self.v4_unlinked();
     }
 
     /// Begins an opening for whoever waits, if there is anybody.
@@ -273,6 +275,7 @@ impl Machine {
     /// Ends the session for this client: a running turn first, then the engine's runtime.
     pub(crate) fn close(&mut self, req: ReqId) {
         self.on_cancel();
+        self.end_steers();
         self.ended = true;
         self.settle_turn_asks();
         if let Some(turn) = self.turn.take() {

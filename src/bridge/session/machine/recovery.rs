@@ -218,6 +218,7 @@ impl Machine {
             return;
         }
         self.link_lost();
+        self.lose_steers();
         self.drop_asks_of_dead_engine();
         self.lose_tasks();
         let Some((n, stage, cancelled)) =

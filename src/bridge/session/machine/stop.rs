@@ -36,6 +36,7 @@ pub(crate) struct Stop {
 
 impl Machine {
     pub(crate) fn on_cancel(&mut self) {
+        self.cancel_steers();
         self.cancel_everything_queued();
         self.cancel_job();
         self.settle_turn_asks();

@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use agent_client_protocol::v1::schema as acp;
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -13,6 +14,7 @@ use crate::bridge::engine::event::{
     EngineEvent, SessionBody, SessionEvent, SteerDrained, SteerQueued, TurnStarted,
 };
 use crate::bridge::engine::{EngineError, session_event};
+use crate::bridge::session::interim::stop_reason;
 use crate::bridge::translate::CardEnd;
 
 /// How long missing events are waited for before the stream goes on without them.
@@ -91,13 +93,15 @@ impl Machine {
     pub(crate) fn on_engine(&mut self, event: EngineEvent) {
         match event {
             EngineEvent::Session(event) => self.on_session_event(*event),
-            EngineEvent::State(state) => self.on_state(&state),
+            EngineEvent::State(state) => {
+                self.note_revision(&state);
+                self.on_state(&state);
+            }
             EngineEvent::Request(request) => self.on_engine_request(&request),
             EngineEvent::Exited(exit) => self.engine_lost(Some(&exit)),
             EngineEvent::Storage(storage) => self.on_storage(&storage),
-            EngineEvent::Frame { .. }
-            | EngineEvent::Other { .. }
-            | EngineEvent::Malformed { .. } => {}
+            EngineEvent::Frame { topic, params } => self.on_frame(&topic, &params),
+            EngineEvent::Other { .. } | EngineEvent::Malformed { .. } => {}
         }
     }
 
@@ -172,10 +176,15 @@ impl Machine {
             turn.probes = 0;
             turn.deaf_probes = 0;
         }
+        self.steers_see_event();
         let turn_id = event.turn_id.as_deref();
         match &event.body {
-            SessionBody::TurnStarted(started) => self.turn_started(event, started),
+            SessionBody::TurnStarted(started) => {
+                self.retry_v4();
+                self.turn_started(event, started);
+            }
             SessionBody::TurnCompleted(done) => {
+                self.say_row_results(turn_id);
                 if self.ends_ours(turn_id, done.input_id.as_deref()) {
                     self.show(event);
                     self.our_turn_completed(done);
@@ -195,10 +204,19 @@ impl Machine {
                 self.translate(|t, out| t.on_event(event, out));
             }
             SessionBody::Interaction(mirror) => self.on_mirror(mirror),
-            SessionBody::SteerQueued(steer) => self.steer_queued(steer),
-            SessionBody::SteerDrained(steer) => self.steer_drained(steer),
+            SessionBody::SteerQueued(steer) => {
+                self.steers_see(|it| it.on_steer_queued(steer));
+                self.steer_queued(steer);
+            }
+            SessionBody::SteerDrained(steer) => {
+                self.steers_see(|it| it.on_steer_drained(steer));
+                self.steer_drained(steer);
+            }
             SessionBody::Tool(tool) => {
                 self.note_child(tool);
+                if self.is_shown_by_child(tool) {
+                    return;
+                }
                 self.show(event);
             }
             _ => self.show(event),
@@ -211,6 +229,26 @@ impl Machine {
             || self.turn_is_muted(event.turn_id.as_deref())
         {
             return;
+        }
+        if let Some(event) = self.v4.rows.on_legacy(event) {
+            self.translate(|t, out| t.on_event(&event, out));
+        }
+    }
+
+    /// Shows what a V4 row said before the legacy channel did. What belongs to no turn that runs is old.
+    pub(crate) fn deliver_row(&mut self, event: &SessionEvent) {
+        let turn_id = event.turn_id.as_deref();
+        let runs = self.turn.is_some() || self.stream.foreign.is_some();
+        if (turn_id.is_none() && !runs)
+            || self.stream.is_muted(turn_id)
+            || self.turn_is_muted(turn_id)
+        {
+            return;
+        }
+        if let Some(turn) = self.turn.as_mut() {
+            turn.last_event = self.now.ms;
+            turn.probes = 0;
+            turn.deaf_probes = 0;
         }
         self.translate(|t, out| t.on_event(event, out));
     }
@@ -244,6 +282,7 @@ impl Machine {
         if cancelled {
             return self.fire_stop();
         }
+        self.steers_see_start(turn_id, started);
         if self.turn.as_ref().is_none_or(|t| t.turn_id.is_none()) {
             self.show(event);
         }
@@ -268,6 +307,13 @@ impl Machine {
         if ends {
             self.stream.foreign = None;
         }
+        let reason = match &event.body {
+            SessionBody::TurnCompleted(done) => {
+                stop_reason::from_result(done.result_type.as_deref())
+            }
+            _ => acp::StopReason::EndTurn,
+        };
+        self.steers_see_foreign_end(event.turn_id.as_deref(), reason);
         self.compact_turn_ended(event);
         self.foreign_turn_ended();
     }

@@ -115,6 +115,9 @@ impl Machine {
             Ok(input) => input,
             Err(error) => return self.respond(req, Err(invalid_params(error.to_string()))),
         };
+        if self.guide_prompt(req, &input) {
+            return;
+        }
         self.queue.push_back(Queued { req, input });
         self.next_prompt();
     }
@@ -222,6 +225,7 @@ impl Machine {
         turn.busy_tries = 0;
         let cancelled = turn.is_cancelled();
         self.watch_silence();
+        self.pump_steers();
         if cancelled {
             self.fire_stop();
         }
@@ -497,6 +501,8 @@ impl Machine {
         }
         let ended_well =
             matches!(&turn.outcome, Some(Outcome { result: Ok(acp::StopReason::EndTurn) }));
+        let result =
+            turn.outcome.as_ref().map_or(Ok(acp::StopReason::EndTurn), |o| o.result.clone());
         if let Some(req) = turn.req.take() {
             let usage = self.turn_usage(turn.reported_usage.as_ref());
             match turn.outcome.map(|o| o.result) {
@@ -506,6 +512,7 @@ impl Machine {
             }
         }
         self.usage.turn_over();
+        self.steers_turn_over(n, &result);
         if ended_well {
             self.compact_if_due();
         }

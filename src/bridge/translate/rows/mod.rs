@@ -244,6 +244,15 @@ pub fn child_event(child: &str, parent: Option<&str>, fact: &Fact) -> Option<Ses
     Some(SessionEvent { session_id: child.to_owned(), seq: 0, turn_id: head.turn_id.clone(), body })
 }
 
+/// The tool call an event is about.
+pub fn call_of(event: &SessionEvent) -> Option<&str> {
+    match &event.body {
+        SessionBody::Tool(tool) => Some(&tool.tool_call_id),
+        SessionBody::Streaming(stream) => stream.tool_call_id.as_deref(),
+        _ => None,
+    }
+}
+
 fn tool_head(fact: &Fact) -> Option<&RowHead> {
     match fact {
         Fact::Opened(head) if head.kind == RowKind::ToolCall => Some(head),
@@ -302,6 +311,7 @@ fn tool(head: &RowHead, phase: ToolPhase) -> SessionBody {
         parent_tool_call_id: head.parent_tool_call_id.clone(),
         source: None,
         child_session_id: None,
+        child_tool_call_id: None,
         agent_id: None,
         agent_type: None,
         description: None,

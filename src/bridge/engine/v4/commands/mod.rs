@@ -262,6 +262,8 @@ pub enum Reply {
     Accepted {
         /// `result.delivery` was `startNow`: no turn was running, so the text began one.
         started: bool,
+        /// The input the text became.
+        input_id: Option<String>,
     },
     /// It was taken before under the same id.
     Duplicate,
@@ -285,7 +287,11 @@ pub fn reply(result: &Value) -> Reply {
     match result.get("status").and_then(Value::as_str) {
         Some("accepted") => {
             let delivery = result.pointer("/result/delivery").and_then(Value::as_str);
-            Reply::Accepted { started: delivery == Some("startNow") }
+            let input_id = result.pointer("/result/inputId").and_then(Value::as_str);
+            Reply::Accepted {
+                started: delivery == Some("startNow"),
+                input_id: input_id.map(str::to_owned),
+            }
         }
         Some("duplicate") => Reply::Duplicate,
         _ => Reply::Refused(refusal(result)),

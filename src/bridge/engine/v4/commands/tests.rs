@@ -73,10 +73,10 @@ fn a_rows_range_asks_for_one_to_two_hundred_rows() {
 #[test]
 fn every_word_but_accepted_and_duplicate_is_a_refusal() {
     let accepted = json!({"commandId": "c", "status": "accepted", "result": {"type": "inputAccepted", "delivery": "queue"}});
-    assert_eq!(reply(&accepted), Reply::Accepted { started: false });
+    assert_eq!(reply(&accepted), Reply::Accepted { started: false, input_id: None });
     assert_eq!(
         reply(&json!({"status": "accepted", "result": {"delivery": "startNow"}})),
-        Reply::Accepted { started: true }
+        Reply::Accepted { started: true, input_id: None }
     );
     assert_eq!(reply(&json!({"status": "duplicate"})), Reply::Duplicate);
     for status in [json!("rejected"), json!("failed"), json!("anything"), Value::Null] {

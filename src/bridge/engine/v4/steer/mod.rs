@@ -16,6 +16,9 @@ const FK_BACKOFF_MS: [u64; 4] = [100, 200, 400, 800];
 /// is for turns that go on without a boundary, where the text does wait in the engine.
 const VERDICT_MS: u64 = 120_000;
 
+/// How long the queue may take to say why a guide was not merged, once its turn has ended, in milliseconds.
+const ENDED_MS: u64 = 500;
+
 /// The time limits; settable from the environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -141,6 +144,11 @@ impl Guide {
         (!matches!(self.phase, Phase::Sent | Phase::Settled)).then_some(self.deadline_ms)
     }
 
+    /// True when the engine has it: the next one may be sent without overtaking it.
+    pub fn is_accepted(&self) -> bool {
+        matches!(self.phase, Phase::Accepted | Phase::Settled)
+    }
+
     /// True when this command is one of this guide's tries.
     pub fn is_mine(&self, command_id: &str) -> bool {
         self.command_ids.iter().any(|it| it == command_id)
@@ -158,6 +166,7 @@ impl Guide {
         }
         match self.phase {
             Phase::Persisting | Phase::Backoff => self.send(command_id()),
+            Phase::Accepted if self.ended => self.settle(self.queued("guide.noToolBoundary")),
             Phase::Accepted => self.settle(self.queued("guide.noVerdict")),
             Phase::Sent | Phase::Settled => Step::Wait,
         }
@@ -169,15 +178,16 @@ impl Guide {
             return Step::Wait;
         }
         match reply {
-            Reply::Accepted { started: true } => self.settle(Verdict {
+            Reply::Accepted { started: true, input_id } => self.settle(Verdict {
                 outcome: Outcome::StartedNewTurn,
                 delivery: Some("startNow".to_owned()),
+                pending_input_id: input_id.clone(),
                 ..Verdict::default()
             }),
-            Reply::Accepted { started: false } | Reply::Duplicate => {
+            Reply::Accepted { started: false, .. } | Reply::Duplicate => {
                 self.phase = Phase::Accepted;
                 self.deadline_ms = now_ms.saturating_add(VERDICT_MS);
-                if self.ended { self.on_turn_ended() } else { Step::Wait }
+                if self.ended { self.on_turn_ended(now_ms) } else { Step::Wait }
             }
             Reply::Refused(refusal) if refusal.foreign_key && !self.ended => {
                 self.fault(refusal, now_ms)
@@ -265,7 +275,7 @@ impl Guide {
 
     /// The turn ended without a verdict. An accepted guide is then in the engine's queue; one that was not accepted yet
     /// stays with us.
-    pub fn on_turn_ended(&mut self) -> Step {
+    pub fn on_turn_ended(&mut self, now_ms: u64) -> Step {
         self.ended = true;
         match self.phase {
             Phase::Persisting | Phase::Backoff => self.settle(Verdict {
@@ -273,7 +283,10 @@ impl Guide {
                 reason_code: Some("noRunningTurn".to_owned()),
                 ..Verdict::default()
             }),
-            Phase::Accepted => self.settle(self.queued("guide.noToolBoundary")),
+            Phase::Accepted => {
+                self.deadline_ms = self.deadline_ms.min(now_ms.saturating_add(ENDED_MS));
+                Step::Wait
+            }
             Phase::Sent | Phase::Settled => Step::Wait,
         }
     }

@@ -10,7 +10,7 @@ fn begin(persisted: bool) -> (Guide, Step) {
 fn accepted() -> Guide {
     let (mut guide, step) = begin(true);
     assert_eq!(step, Step::Send { command_id: "c0".to_owned() });
-    assert_eq!(guide.on_reply(&Reply::Accepted { started: false }, 0), Step::Wait);
+    assert_eq!(guide.on_reply(&Reply::Accepted { started: false, input_id: None }, 0), Step::Wait);
     guide
 }
 
@@ -134,7 +134,7 @@ fn a_verdict_that_overtakes_the_reply_counts() {
         outcome(guide.on_queue(&[item("guided", "guide", None)])),
         (Outcome::Injected, None)
     );
-    assert_eq!(guide.on_reply(&Reply::Accepted { started: false }, 5), Step::Wait);
+    assert_eq!(guide.on_reply(&Reply::Accepted { started: false, input_id: None }, 5), Step::Wait);
 }
 
 #[test]
@@ -190,14 +190,21 @@ fn another_refusal_fails_at_once() {
 fn a_turn_that_ends_first_leaves_the_text_with_us_or_in_the_queue() {
     let (mut waiting, _) = begin(false);
     assert_eq!(
-        outcome(waiting.on_turn_ended()),
+        outcome(waiting.on_turn_ended(0)),
         (Outcome::PromptRequired, Some("noRunningTurn".to_owned()))
     );
-    assert_eq!(outcome(accepted().on_turn_ended()).0, Outcome::Queued);
-    let (mut sent, _) = begin(true);
-    assert_eq!(sent.on_turn_ended(), Step::Wait, "its reply decides");
+    let mut guide = accepted();
+    assert_eq!(guide.on_turn_ended(10), Step::Wait, "the queue may still say why");
+    let due = guide.deadline_ms().unwrap();
+    assert!(due < 1_000);
     assert_eq!(
-        outcome(sent.on_reply(&Reply::Accepted { started: true }, 0)).0,
+        outcome(guide.on_timer(due, String::new)),
+        (Outcome::Queued, Some("guide.noToolBoundary".to_owned()))
+    );
+    let (mut sent, _) = begin(true);
+    assert_eq!(sent.on_turn_ended(0), Step::Wait, "its reply decides");
+    assert_eq!(
+        outcome(sent.on_reply(&Reply::Accepted { started: true, input_id: None }, 0)).0,
         Outcome::StartedNewTurn
     );
 }

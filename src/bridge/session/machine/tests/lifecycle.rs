@@ -17,7 +17,14 @@ fn the_first_prompt_creates_subscribes_and_sends_in_this_order() {
     b.prompt("hello");
     let methods: Vec<_> =
         b.calls.iter().map(|(_, m, _)| *m).filter(|m| *m != "workspace/readPresentation").collect();
-    assert_eq!(methods, ["session/create", "session/subscribe", "session/send"]);
+    let want = [
+        "session/create",
+        "session/subscribe",
+        "v4/connection/flow",
+        "v4/conversation/subscribe",
+        "session/send",
+    ];
+    assert_eq!(methods, want);
     let subscribe = b.params("session/subscribe");
     assert_eq!(subscribe["includeSnapshot"], false);
     assert!(subscribe.get("afterSeq").is_none());

@@ -49,6 +49,7 @@ impl Bench {
 
     pub(super) fn with(change: impl FnOnce(&mut Seed)) -> Self {
         let mut seed = Seed {
+            steer_limits: crate::bridge::engine::v4::steer::Limits::default(),
             acp_id: "acp-1".into(),
             nonce: "n".into(),
             cwd: "/w".into(),

@@ -1,0 +1,104 @@
+//! PURE. The engine's queue of inputs as `_zcode/queue/*`: seen, edited, deleted, sent now, and whether it runs by itself.
+//! The state comes by V4; every change is told to the client in `_meta.zcode.queue` of a `session_info_update`.
+
+use agent_client_protocol::v1::schema as acp;
+use agent_client_protocol::{Error as AcpError, ErrorCode};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::{Cont, Machine, ReqId, invalid_params};
+use crate::bridge::engine::EngineError;
+use crate::bridge::engine::v4::commands::{self, Command, Reply};
+use crate::bridge::session::failure;
+
+impl Machine {
+    pub(crate) fn queue_request(&mut self, req: ReqId, name: &str, params: &Value) {
+        if name == "queue/list" {
+            return self.respond(req, Ok(self.queue_view()));
+        }
+        let command = match queue_command(name, params) {
+            Ok(command) => command,
+            Err(reason) => return self.respond(req, Err(invalid_params(reason))),
+        };
+        if !self.v4.is_known() {
+            let text = "this engine has no queue that can be changed";
+            return self.respond(req, Err(AcpError::new(ErrorCode::INTERNAL_ERROR, text)));
+        }
+        self.v4_command(&command, |_| Cont::QueueCommand { req });
+    }
+
+    pub(crate) fn on_queue_command(
+        &mut self,
+        req: ReqId,
+        reply: Result<Box<RawValue>, EngineError>,
+    ) {
+        let answer = match reply.and_then(|raw| failure::parse(&raw)) {
+            Ok(answer) => answer,
+            Err(error) => return self.respond(req, Err(failure::to_acp(&error))),
+        };
+        self.revision = answer.get("revisionAtDecision").and_then(Value::as_u64).or(self.revision);
+        match commands::reply(&answer) {
+            Reply::Accepted { .. } | Reply::Duplicate => self.respond(req, Ok(json!({}))),
+            Reply::Refused(refusal) => {
+                let text = refusal.message.unwrap_or_else(|| "the engine refused it".to_owned());
+                let error = AcpError::new(ErrorCode::INTERNAL_ERROR, text)
+                    .data(json!({"reason": refusal.reason_code}));
+                self.respond(req, Err(error));
+            }
+        }
+    }
+
+    fn queue_view(&self) -> Value {
+        let queue = &self.v4.queue;
+        let item = |it: &crate::bridge::engine::v4::state::QueueItem| {
+            json!({
+                "itemId": it.queue_item_id, "text": it.text,
+                "delivery": it.delivery.as_ref().and_then(|it| it.admitted.clone()),
+                "state": it.steer.as_ref().and_then(|it| it.state.clone()),
+                "reason": it.steer.as_ref().and_then(|it| it.reason_code.clone()),
+            })
+        };
+        json!({
+            "items": queue.items.iter().map(item).collect::<Vec<_>>(),
+            "autoDrain": queue.auto_drain.unwrap_or(true),
+            "pauseReason": queue.pause_reason,
+            "waiting": self.queue.len(),
+        })
+    }
+
+    /// The engine's queue changed: tell the client, once per change.
+    pub(crate) fn queue_changed(&mut self) {
+        let view = self.queue_view();
+        if self.v4.queue_told.as_ref() == Some(&view)
+            || (self.v4.queue_told.is_none() && self.v4.queue.items.is_empty())
+        {
+            return;
+        }
+        self.v4.queue_told = Some(view.clone());
+        let mut meta = acp::Meta::new();
+        meta.insert("zcode".to_owned(), json!({"queue": view}));
+        let update = acp::SessionInfoUpdate::new().meta(meta);
+        self.update(acp::SessionUpdate::SessionInfoUpdate(update));
+    }
+}
+
+fn queue_command(name: &str, params: &Value) -> Result<Command, String> {
+    let text = |key: &str| {
+        let found = params.get(key).and_then(Value::as_str).filter(|it| !it.is_empty());
+        found.map(str::to_owned).ok_or(format!("{name}: {key} is missing"))
+    };
+    match name {
+        "queue/edit" => {
+            Ok(Command::EditQueueItem { item_id: text("itemId")?, text: text("text")? })
+        }
+        "queue/delete" => Ok(Command::DeleteQueueItem { item_id: text("itemId")? }),
+        "queue/send_now" => Ok(Command::SendQueuedNow { item_id: text("itemId")? }),
+        "queue/auto_drain" => {
+            let enabled = params.get("enabled").and_then(Value::as_bool);
+            Ok(Command::SetAutoDrain {
+                enabled: enabled.ok_or("queue/auto_drain: enabled is missing")?,
+            })
+        }
+        _ => Err(format!("{name} is not known")),
+    }
+}

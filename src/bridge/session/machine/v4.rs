@@ -1,0 +1,352 @@
+//! PURE. The session on the V4 channel: probed once for each loading of the session, subscribed to its own topic, asked
+//! again when frames are missing, and given up when the engine does not know it or keeps failing. What the rows say goes the
+//! same way as the legacy events (`stream`), joined by `translate::rows` so that nothing is shown twice.
+
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::link::LinkState;
+use super::{Cont, Machine, Token};
+use crate::bridge::engine::EngineError;
+use crate::bridge::engine::event::{SessionEvent, StateUpdated, TitleUpdated};
+use crate::bridge::engine::v4::commands::{
+    self, Command, Flow, FlowParams, ResyncParams, Stamp, Subscribe,
+};
+use crate::bridge::engine::v4::rows::Fact;
+use crate::bridge::engine::v4::state::{BackgroundWork, Queue, StatePatch};
+use crate::bridge::engine::v4::topic::{Ack, History, Resync, Topic};
+use crate::bridge::session::failure;
+use crate::bridge::translate::rows::Rows;
+
+/// Resyncs within [`RESYNC_WINDOW`] after which the channel is left alone until the next loading.
+const RESYNC_LIMIT: u32 = 8;
+/// Milliseconds that failed resyncs are counted for.
+const RESYNC_WINDOW: u64 = 30_000;
+/// How long a resync may stay unanswered by frames.
+const RESYNC_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The V4 side of a session.
+#[derive(Debug, Default)]
+pub(crate) struct V4 {
+    connection_id: String,
+    pub(crate) main: Option<Topic>,
+    pub(crate) rows: Rows,
+    /// `v4/connection/flow` is unknown to this engine.
+    absent: bool,
+    /// It was answered: commands work.
+    known: bool,
+    saturated: bool,
+    resyncs: u32,
+    resyncs_since: u64,
+    patience: Option<Token>,
+    /// State keys as they were last said.
+    pub(crate) queue: Queue,
+    /// The queue as the client was told it.
+    pub(crate) queue_told: Option<Value>,
+    pub(crate) works: Vec<BackgroundWork>,
+    pub(crate) goal: Value,
+    pub(crate) children: super::children::Children,
+    facts: Vec<Fact>,
+    events: Vec<SessionEvent>,
+}
+
+impl V4 {
+    pub(crate) fn new(nonce: &str) -> Self {
+        Self { connection_id: format!("zcode-acp-{nonce}"), ..Self::default() }
+    }
+
+    /// True while frames flow and nothing of them is missing.
+    pub(crate) fn is_live(&self) -> bool {
+        self.main.as_ref().is_some_and(|it| !it.is_stale())
+    }
+
+    /// True when the engine has answered on this channel.
+    pub(crate) fn is_known(&self) -> bool {
+        self.known
+    }
+
+    pub(crate) fn connection_id(&self) -> &str {
+        &self.connection_id
+    }
+}
+
+impl Machine {
+    /// The session was loaded: ask for its topic. Both requests go at once, so that the prompt that follows is already seen
+    /// by the subscription; an engine without V4 refuses both and everything stays with the legacy channel.
+    pub(crate) fn open_v4(&mut self) {
+        if self.v4.absent || !self.usage.engine_knows_v4() {
+            return;
+        }
+        self.v4.saturated = false;
+        let flow =
+            FlowParams { connection_id: self.v4.connection_id.clone(), state: Flow::Drained };
+        self.call("v4/connection/flow", json!(flow), Cont::V4Flow);
+        self.subscribe_v4();
+    }
+
+    pub(crate) fn on_v4_flow(&mut self, reply: Result<Box<RawValue>, EngineError>) {
+        self.v4.known = reply.is_ok();
+        if reply.is_err_and(|error| error.is_unknown_method()) {
+            self.v4.absent = true;
+            self.v4_lost();
+        }
+    }
+
+    fn subscribe_v4(&mut self) {
+        let Some(sid) = self.engine_sid().map(str::to_owned) else { return };
+        let name = commands::conversation_topic(&sid);
+        if self.v4.main.as_ref().is_none_or(|it| it.name() != name) {
+            self.v4.main = Some(Topic::new(name.as_str(), History::Skip));
+        }
+        let base = self.v4.main.as_ref().and_then(Topic::base);
+        let params =
+            Subscribe::new(&name, &self.v4.connection_id, self.link.workspace.clone(), base);
+        self.call("v4/conversation/subscribe", json!(params), Cont::V4Subscribe { topic: name });
+    }
+
+    pub(crate) fn on_v4_subscribed(
+        &mut self,
+        name: &str,
+        reply: Result<Box<RawValue>, EngineError>,
+    ) {
+        let Some(topic) = self.v4.main.as_mut().filter(|it| it.name() == name) else {
+            return self.on_child_subscribed(name, reply);
+        };
+        let answer = match reply.and_then(|raw| failure::parse(&raw)) {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.v4.absent |= error.is_unknown_method();
+                return self.v4_lost();
+            }
+        };
+        let ack: Ack = answer
+            .get("ack")
+            .cloned()
+            .and_then(|it| serde_json::from_value(it).ok())
+            .unwrap_or_default();
+        let mut facts = std::mem::take(&mut self.v4.facts);
+        let resync = topic.subscribed(&ack, self.now.ms, &mut facts);
+        self.take_facts(facts);
+        self.after_frame(resync);
+    }
+
+    /// A turn started although the topic is not subscribed (the engine refused it before the session was stored).
+    pub(crate) fn retry_v4(&mut self) {
+        if !self.v4.absent
+            && self.v4.main.is_none()
+            && self.v4.resyncs < RESYNC_LIMIT
+            && self.link.state == LinkState::Up
+        {
+            self.v4.resyncs += 1;
+            self.subscribe_v4();
+        }
+    }
+
+    /// The session is no longer loaded: its subscriptions are gone, what is known is kept.
+    pub(crate) fn v4_unlinked(&mut self) {
+        if let Some(topic) = self.v4.main.as_mut() {
+            topic.unsubscribed();
+        }
+        self.v4.rows.set_live(false);
+        self.forget_children();
+        let mut patience = self.v4.patience.take();
+        self.cancel_timer(&mut patience);
+    }
+
+    /// The channel is given up; the legacy channel goes on where the rows stopped.
+    fn v4_lost(&mut self) {
+        self.v4_unlinked();
+        self.v4.main = None;
+    }
+
+    pub(crate) fn on_frame(&mut self, topic: &str, params: &RawValue) {
+        let mut facts = std::mem::take(&mut self.v4.facts);
+        let Some(main) = self.v4.main.as_mut().filter(|it| it.name() == topic) else {
+            self.v4.facts = facts;
+            return self.on_child_frame(topic, params);
+        };
+        let resync = main.on_frame(params.get(), self.now.ms, &mut facts);
+        self.take_facts(facts);
+        self.after_frame(resync);
+    }
+
+    fn after_frame(&mut self, resync: Option<Resync>) {
+        if let Some(reason) = resync {
+            self.resync(&reason);
+        }
+        let live = self.v4.is_live();
+        self.v4.rows.set_live(live);
+        if live {
+            let mut patience = self.v4.patience.take();
+            self.cancel_timer(&mut patience);
+        }
+    }
+
+    fn resync(&mut self, reason: &Resync) {
+        let now = self.now.ms;
+        if now.saturating_sub(self.v4.resyncs_since) > RESYNC_WINDOW {
+            self.v4.resyncs_since = now;
+            self.v4.resyncs = 0;
+        }
+        self.v4.resyncs += 1;
+        let Some(topic) = self.v4.main.as_ref().filter(|_| self.v4.resyncs <= RESYNC_LIMIT) else {
+            return self.v4_lost();
+        };
+        let params = resync_params(topic, &self.v4.connection_id, reason);
+        self.call("v4/conversation/resync", json!(params), Cont::V4Resync);
+        if self.v4.patience.is_none() {
+            self.v4.patience = Some(self.timer(RESYNC_PATIENCE, Cont::V4Patience));
+        }
+    }
+
+    pub(crate) fn on_v4_resynced(&mut self, reply: Result<Box<RawValue>, EngineError>) {
+        match reply.and_then(|raw| failure::parse(&raw)) {
+            Ok(answer) => {
+                let ack = answer
+                    .get("ack")
+                    .cloned()
+                    .and_then(|it| serde_json::from_value::<Ack>(it).ok());
+                if let (Some(ack), Some(topic)) = (ack, self.v4.main.as_mut()) {
+                    topic.resynced(&ack);
+                }
+            }
+            // An engine that forgot the subscription: begin a new one.
+            Err(EngineError::Rpc { .. }) if self.v4.main.is_some() => {
+                if let Some(topic) = self.v4.main.as_mut() {
+                    topic.unsubscribed();
+                }
+                self.v4.rows.set_live(false);
+                self.subscribe_v4();
+            }
+            Err(_) => self.v4_lost(),
+        }
+    }
+
+    /// A resync was asked for and no usable frame came.
+    pub(crate) fn v4_patience_is_over(&mut self) {
+        self.v4.patience = None;
+        if !self.v4.is_live() {
+            self.v4_lost();
+        }
+    }
+
+    /// The client lags or has caught up: the engine holds frames back or sends again.
+    pub(crate) fn on_pressure(&mut self, pressed: bool) {
+        if self.v4.main.as_ref().is_none_or(|it| it.subscription_id().is_none())
+            || self.v4.saturated == pressed
+        {
+            return;
+        }
+        self.v4.saturated = pressed;
+        let state = if pressed { Flow::Saturated } else { Flow::Drained };
+        let params = FlowParams { connection_id: self.v4.connection_id.clone(), state };
+        self.call("v4/connection/flow", json!(params), Cont::Ignore);
+    }
+
+    fn take_facts(&mut self, mut facts: Vec<Fact>) {
+        for fact in facts.drain(..) {
+            self.on_fact(&fact);
+        }
+        self.v4.facts = facts;
+    }
+
+    fn on_fact(&mut self, fact: &Fact) {
+        match fact {
+            Fact::State(patch) => self.on_v4_state(patch),
+            Fact::UserInput(_, said) => {
+                if said.guided
+                    && let Some(command) = &said.source_command_id
+                {
+                    self.steers_see(|it| it.on_guided_row(command));
+                }
+            }
+            Fact::Subagent(head, change) => self.on_subagent_row(head, change),
+            _ => {
+                let Some(sid) = self.engine_sid().map(str::to_owned) else { return };
+                let mut events = std::mem::take(&mut self.v4.events);
+                self.v4.rows.on_fact(&sid, fact, &mut events);
+                for event in events.drain(..) {
+                    self.deliver_row(&event);
+                }
+                self.v4.events = events;
+            }
+        }
+    }
+
+    fn on_v4_state(&mut self, patch: &StatePatch) {
+        if let Some(queue) = &patch.queue {
+            self.v4.queue.clone_from(queue);
+            self.steers_see(|it| it.on_queue(&queue.items));
+            self.queue_changed();
+        }
+        if let Some(ring) = patch.usage.as_ref().and_then(|it| it.context_window.as_ref()) {
+            self.on_usage_event(ring.used_tokens, ring.max_tokens);
+        }
+        if let Some(meta) = &patch.meta
+            && let Some(title) = meta.title.clone().filter(|it| !it.is_empty())
+            && meta.title_source.as_deref() != Some("default")
+        {
+            self.on_title(&TitleUpdated { title, source: meta.title_source.clone() });
+        }
+        if let Some(subagents) = &patch.subagents {
+            self.on_subagents(subagents);
+        }
+        if let Some(works) = &patch.background_works {
+            self.v4.works.clone_from(works);
+        }
+        if let Some(goal) = &patch.goal {
+            self.v4.goal.clone_from(goal);
+        }
+    }
+
+    /// What only the rows had of the tools of a turn that ends.
+    pub(crate) fn say_row_results(&mut self, turn_id: Option<&str>) {
+        for event in self.v4.rows.results(turn_id) {
+            self.deliver_row(&event);
+        }
+    }
+
+    /// Sends a `v4/command`; the reply comes back under `cont`. Returns the command's id.
+    pub(crate) fn v4_command(
+        &mut self,
+        command: &Command,
+        cont: impl FnOnce(String) -> Cont,
+    ) -> Option<String> {
+        let sid = self.engine_sid()?.to_owned();
+        let stamp = Stamp {
+            command_id: self.command_id(),
+            issued_at: self.now.unix_ms,
+            base_revision: self.revision,
+        };
+        let params = commands::command(&sid, &stamp, command);
+        self.call("v4/command", params, cont(stamp.command_id.clone()));
+        Some(stamp.command_id)
+    }
+
+    /// Remembers the state revision, which some commands have to name.
+    pub(crate) fn note_revision(&mut self, state: &StateUpdated) {
+        if state.session_id.is_none() || state.session_id.as_deref() == self.engine_sid() {
+            self.revision = state.revision.as_ref().and_then(Value::as_u64).or(self.revision);
+        }
+    }
+
+    /// A fresh id for a command.
+    pub(crate) fn command_id(&mut self) -> String {
+        let n = self.next;
+        self.next += 1;
+        format!("{}-{n}", self.seed.nonce)
+    }
+}
+
+pub(crate) fn resync_params(topic: &Topic, connection_id: &str, reason: &Resync) -> ResyncParams {
+    let by_pieces = matches!(reason, Resync::Gap { .. });
+    ResyncParams {
+        subscription_id: topic.subscription_id().unwrap_or_default().to_owned(),
+        topic: topic.name().to_owned(),
+        connection_id: connection_id.to_owned(),
+        base: if by_pieces { topic.base() } else { None },
+        force_snapshot: !by_pieces,
+    }
+}
