@@ -22,9 +22,9 @@ pub struct StatePatch {
     /// Mode, model, and in a `workspace-config` topic the slash commands.
     #[serde(deserialize_with = "present")]
     pub config: Option<Value>,
-    /// The context ring and cumulative counters.
-    #[serde(deserialize_with = "lenient")]
-    pub usage: Option<Usage>,
+    /// The context ring (`contextWindow`) and cumulative counters, as sent.
+    #[serde(deserialize_with = "present")]
+    pub usage: Option<Value>,
     /// Inputs that wait.
     #[serde(deserialize_with = "lenient")]
     pub queue: Option<Queue>,
@@ -40,9 +40,9 @@ pub struct StatePatch {
     /// The goal; `null` when it was cleared.
     #[serde(deserialize_with = "present")]
     pub goal: Option<Value>,
-    /// The todo list.
-    #[serde(deserialize_with = "lenient")]
-    pub plan: Option<Plan>,
+    /// The todo list (`items`), as sent.
+    #[serde(deserialize_with = "present")]
+    pub plan: Option<Value>,
 }
 
 /// State key `control`.
@@ -77,32 +77,6 @@ pub struct Meta {
     pub title: Option<String>,
     /// `default`, `first_input`, `generated` or `custom`.
     pub title_source: Option<String>,
-}
-
-/// State key `usage`.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Usage {
-    /// Absent until the first model request has ended.
-    pub context_window: Option<ContextWindow>,
-    /// Sums over the session; never the ring.
-    pub cumulative: Option<Value>,
-}
-
-/// The context ring.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ContextWindow {
-    /// Tokens the context holds.
-    pub used_tokens: Option<u64>,
-    /// Tokens it can hold.
-    pub max_tokens: Option<u64>,
-    /// Where the engine compacts by itself.
-    pub auto_compact_threshold_tokens: Option<u64>,
-    /// Cache counters.
-    pub cache: Option<Value>,
-    /// What the context is made of.
-    pub breakdown: Option<Value>,
 }
 
 /// State key `queue`.
@@ -210,28 +184,6 @@ pub struct Subagent {
     pub title: Option<String>,
     /// `running`, `waiting`, `blocked`, `success`, `failed`, `cancelled` or `lost`.
     pub status: Option<String>,
-}
-
-/// State key `plan`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Plan {
-    /// The todo list, whole.
-    pub items: Vec<PlanItem>,
-}
-
-/// One entry of the todo list.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct PlanItem {
-    /// Its id.
-    pub id: Option<Value>,
-    /// What is to be done.
-    pub content: String,
-    /// `pending`, `inProgress` or `completed`.
-    pub status: Option<String>,
-    /// On some builds.
-    pub priority: Option<String>,
 }
 
 /// Reads a key: `null` clears it, and a shape that is not known is passed over, so that one odd key costs no other.

@@ -26,7 +26,7 @@ const MAX_ENDED: usize = 1024;
 /// How deep children of children are followed.
 const MAX_DEPTH: u8 = 3;
 /// How long the last frames of an ended child are waited for.
-const LAST_FRAMES: Duration = Duration::from_millis(1_000);
+const LAST_FRAMES: Duration = Duration::from_secs(1);
 
 /// One child that runs.
 #[derive(Debug)]

@@ -32,7 +32,7 @@ pub(crate) fn advert() -> Value {
 }
 
 /// Who asked.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 enum Asker {
     /// `_session/steering`; whether the client said what it does when no turn runs.
     Steering { req: ReqId, prompt_required: bool },
@@ -427,7 +427,7 @@ impl Machine {
                     );
                 }
                 Asker::Prompt { req } => {
-                    self.respond_with(req, &acp::PromptResponse::new(acp::StopReason::Cancelled))
+                    self.respond_with(req, &acp::PromptResponse::new(acp::StopReason::Cancelled));
                 }
             }
         }

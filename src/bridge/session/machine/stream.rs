@@ -14,8 +14,8 @@ use crate::bridge::engine::event::{
     EngineEvent, SessionBody, SessionEvent, SteerDrained, SteerQueued, TurnStarted,
 };
 use crate::bridge::engine::{EngineError, session_event};
-use crate::bridge::session::interim::stop_reason;
 use crate::bridge::translate::CardEnd;
+use crate::bridge::translate::stop_reason::{self, Ending};
 
 /// How long missing events are waited for before the stream goes on without them.
 const GAP_WITHIN: Duration = Duration::from_secs(5);
@@ -193,6 +193,7 @@ impl Machine {
                 }
             }
             SessionBody::TurnFailed(failed) => {
+                self.say_row_results(turn_id);
                 if self.ends_ours(turn_id, failed.input_id.as_deref()) {
                     self.our_turn_failed(failed);
                 } else {
@@ -308,9 +309,10 @@ impl Machine {
             self.stream.foreign = None;
         }
         let reason = match &event.body {
-            SessionBody::TurnCompleted(done) => {
-                stop_reason::from_result(done.result_type.as_deref())
-            }
+            SessionBody::TurnCompleted(done) => match stop_reason::of(done) {
+                Ending::Stop(reason) => reason,
+                Ending::Error => acp::StopReason::EndTurn,
+            },
             _ => acp::StopReason::EndTurn,
         };
         self.steers_see_foreign_end(event.turn_id.as_deref(), reason);

@@ -10,15 +10,16 @@ use serde_json::{Value, json};
 use super::link::LinkState;
 use super::{Cont, Machine, Token};
 use crate::bridge::engine::EngineError;
-use crate::bridge::engine::event::{SessionEvent, StateUpdated, TitleUpdated};
+use crate::bridge::engine::event::{SessionBody, SessionEvent, StateUpdated, TitleUpdated};
 use crate::bridge::engine::v4::commands::{
     self, Command, Flow, FlowParams, ResyncParams, Stamp, Subscribe,
 };
 use crate::bridge::engine::v4::rows::Fact;
-use crate::bridge::engine::v4::state::{BackgroundWork, Queue, StatePatch};
+use crate::bridge::engine::v4::state::{BackgroundWork, Meta, Queue, StatePatch};
 use crate::bridge::engine::v4::topic::{Ack, History, Resync, Topic};
 use crate::bridge::session::failure;
 use crate::bridge::translate::rows::Rows;
+use crate::bridge::translate::usage;
 
 /// Resyncs within [`RESYNC_WINDOW`] after which the channel is left alone until the next loading.
 const RESYNC_LIMIT: u32 = 8;
@@ -281,14 +282,14 @@ impl Machine {
             self.steers_see(|it| it.on_queue(&queue.items));
             self.queue_changed();
         }
-        if let Some(ring) = patch.usage.as_ref().and_then(|it| it.context_window.as_ref()) {
-            self.on_usage_event(ring.used_tokens, ring.max_tokens);
+        if let Some(reading) = patch.usage.as_ref().and_then(usage::reading_v4) {
+            self.translate(|t, out| t.on_usage_reading(reading, out));
         }
-        if let Some(meta) = &patch.meta
-            && let Some(title) = meta.title.clone().filter(|it| !it.is_empty())
-            && meta.title_source.as_deref() != Some("default")
-        {
-            self.on_title(&TitleUpdated { title, source: meta.title_source.clone() });
+        if let Some(plan) = patch.plan.as_ref().filter(|it| it.is_object()) {
+            self.translate(|t, out| t.on_todos(plan, out));
+        }
+        if let Some(meta) = &patch.meta {
+            self.on_v4_title(meta);
         }
         if let Some(subagents) = &patch.subagents {
             self.on_subagents(subagents);
@@ -298,6 +299,19 @@ impl Machine {
         }
         if let Some(goal) = &patch.goal {
             self.v4.goal.clone_from(goal);
+        }
+    }
+
+    /// The title; the same one on the legacy channel is no news then.
+    fn on_v4_title(&mut self, meta: &Meta) {
+        let Some(sid) = self.engine_sid().map(str::to_owned) else { return };
+        let title = meta.title.clone().filter(|it| !it.is_empty());
+        let chosen = meta.title_source.as_deref().is_some_and(|it| it != "default");
+        if let Some(title) = title.filter(|_| chosen) {
+            let body =
+                SessionBody::Title(TitleUpdated { title, source: meta.title_source.clone() });
+            let event = SessionEvent { session_id: sid, seq: 0, turn_id: None, body };
+            self.translate(|t, out| t.on_event(&event, out));
         }
     }
 
