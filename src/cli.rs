@@ -75,6 +75,15 @@ pub enum Command {
     /// Show tool permissions that wait as files, and answer them from here.
     #[command(display_name = "zcode-acp")]
     Approvals(ApprovalsArgs),
+    /// Print shell completions, to be sourced or installed.
+    #[command(display_name = "zcode-acp")]
+    Completions {
+        /// For which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page.
+    #[command(display_name = "zcode-acp")]
+    Man,
     /// Play the engine: line protocol on standard input and output.
     #[command(hide = true, display_name = "zcode-acp")]
     SimEngine(SimEngineArgs),

@@ -27,5 +27,6 @@ pub mod tui;
 pub mod chat;
 pub mod doctor;
 pub mod login;
+pub mod manual;
 pub mod run;
 pub mod serve;

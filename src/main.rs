@@ -7,7 +7,7 @@ use clap::Parser;
 use zcode_acp::cli::{Cli, Command};
 use zcode_acp::config::{Config, Env};
 use zcode_acp::error::AppError;
-use zcode_acp::{approvals, bridge, chat, doctor, logging, login, run, serve};
+use zcode_acp::{approvals, bridge, chat, doctor, logging, login, manual, run, serve};
 
 fn main() -> ExitCode {
     let mut cli = Cli::parse();
@@ -24,10 +24,14 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(command: Command, cli: &Cli, on_terminal: bool) -> Result<(), AppError> {
-    // The helpers of a bridge need neither settings nor a log.
+    // These need neither settings nor a log.
     let command = match command {
         Command::SimEngine(args) => return bridge::engine::sim::main(&args),
         Command::Watchdog(args) => return zcode_acp::process::watchdog_main(&args),
+        Command::Completions { shell } => {
+            return manual::completions(shell, &mut std::io::stdout().lock());
+        }
+        Command::Man => return manual::man(&mut std::io::stdout().lock()),
         other => other,
     };
     // Children are watched over, and the demo played, by this very program.
@@ -46,6 +50,6 @@ fn dispatch(command: Command, cli: &Cli, on_terminal: bool) -> Result<(), AppErr
         }
         Command::Doctor(args) => doctor::run(&config, &args, &mut std::io::stdout().lock()),
         Command::Approvals(args) => approvals::run(&config, &args, &mut std::io::stdout().lock()),
-        Command::SimEngine(_) | Command::Watchdog(_) => Ok(()),
+        _ => Ok(()), // done above
     }
 }

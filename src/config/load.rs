@@ -35,6 +35,8 @@ impl Config {
             Command::Doctor(args) => config.take_engine_flags(&args.engine),
             Command::Serve(args) => config.take_engine_flags(&args.engine),
             Command::Login
+            | Command::Completions { .. }
+            | Command::Man
             | Command::Approvals(_)
             | Command::SimEngine(_)
             | Command::Watchdog(_) => {}
