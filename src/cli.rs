@@ -43,7 +43,7 @@ pub struct Cli {
 /// Options that every subcommand takes.
 #[derive(Debug, Clone, Default, Args)]
 pub struct GlobalArgs {
-    /// Record both wires (engine and ACP) to FILE, secrets removed.
+    /// Record the engine's wire, and with `serve` the ACP wire too, to FILE; secrets removed.
     #[arg(long, global = true, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Sign in, or see how to (what ACP clients start for "terminal" authentication).
