@@ -21,5 +21,6 @@ mod run;
 mod serve;
 mod sessions;
 mod terminal;
+mod tui;
 mod watchdog;
 mod world;

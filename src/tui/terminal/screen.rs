@@ -119,6 +119,7 @@ impl Screen {
             // Column where the terminal's cursor surely is; `None` when it must be placed.
             let mut at: Option<u16> = None;
             let mut covered = 0u16;
+            let mut run: Option<(u16, &str)> = None;
             // Cells that a symbol of unsure width may have spilled into: written whatever they hold.
             let mut spilled = 0u16;
             for x in 0..area.width {
@@ -145,15 +146,18 @@ impl Screen {
                     // The style left by others is not known.
                     self.out.push_str("\x1b[0m");
                 }
-                if at != Some(x) {
+                let symbol = if new.symbol().is_empty() { " " } else { new.symbol() };
+                // Within a run of one symbol (a rule) a wrong width shifts nothing else.
+                if at != Some(x) && run != Some((x, symbol)) {
                     let _infallible = write!(self.out, "\x1b[{};{}H", y + 1, x + 1);
                 }
                 pen = set_pen(&mut self.out, pen, new);
-                let symbol = if new.symbol().is_empty() { " " } else { new.symbol() };
                 self.out.push_str(symbol);
                 let end = x + cells;
                 let unsure = width::needs_anchor(symbol);
-                if unsure {
+                run = Some((end, symbol));
+                // Box drawing and the like is one cell or the terminal is unusable anyway.
+                if unsure && (cells > 1 || symbol.chars().count() > 1 || symbol >= "\u{2600}") {
                     let widest = u16::try_from(2 * symbol.chars().count()).unwrap_or(u16::MAX);
                     spilled = spilled.max(widest.saturating_sub(cells));
                 }

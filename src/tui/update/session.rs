@@ -424,7 +424,7 @@ fn turn_failed(model: &mut Model, failure: &Failure, sent: Option<String>, cmds:
     // A prompt that the agent refused goes back to where it can be sent again.
     if let Some(text) = sent
         && model.composer.is_empty()
-        && matches!(failure.code, -32000 | -32002 | -32602)
+        && matches!(failure.code, -32000 | -32002)
     {
         model.composer.set_text(&text);
     }

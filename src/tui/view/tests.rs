@@ -1,1 +1,240 @@
+//! Screens at the sizes people have: a phone, a classic terminal, a window, a wall.
 
+use super::*;
+use crate::tui::keymap::Key;
+use crate::tui::model::{FirstSession, Start};
+use crate::tui::msg::{AgentMsg, Failure, Msg, Opening};
+use crate::tui::terminal::input::TermEvent;
+use crate::tui::update::update;
+use ratatui::layout::Rect;
+use serde_json::json;
+
+const SIZES: [(u16, u16); 4] = [(40, 12), (80, 24), (120, 40), (200, 60)];
+
+fn start() -> Start {
+    Start {
+        cwd: "/home/u/src/模型/project".into(),
+        home: "/home/u".into(),
+        agent_label: "ZCode".into(),
+        examples: vec![
+            ("hello".into(), "a tour".into()),
+            ("plan".into(), "a plan to approve".into()),
+        ],
+        can_demo: true,
+        reduced_motion: true,
+        first: FirstSession::New,
+        ..Start::default()
+    }
+}
+
+fn tell(model: &mut Model, msg: AgentMsg) {
+    update(model, Msg::Agent(msg));
+}
+
+fn ready() -> Model {
+    let mut model = Model::new(start());
+    model.now_ms = 1_000;
+    tell(
+        &mut model,
+        AgentMsg::Initialized(
+            json!({"agentInfo": {"name": "zcode", "title": "ZCode", "version": "0.1.0"}}),
+        ),
+    );
+    let answer = json!({"configOptions": [
+        {"id": "model", "name": "Model", "category": "model", "type": "select", "currentValue": "m", "options": [{"value": "m", "name": "GLM 4.6 大"}, {"value": "t", "name": "Tiny", "description": "fast"}]},
+        {"id": "mode", "name": "Mode", "category": "mode", "type": "select", "currentValue": "b", "options": [{"value": "b", "name": "Build"}, {"value": "p", "name": "Plan"}]}]});
+    tell(
+        &mut model,
+        AgentMsg::Opened { opening: 1, session_id: "s".into(), answer, how: Opening::New },
+    );
+    let usage = crate::tui::model::status::Usage { used: 123_000, size: 200_000, cost: None };
+    tell(
+        &mut model,
+        AgentMsg::Learned {
+            session_id: "s".into(),
+            fact: crate::tui::msg::SessionFact::Usage(usage),
+        },
+    );
+    model
+}
+
+fn keys(model: &mut Model, text: &str) {
+    for key in Key::sequence(text) {
+        model.now_ms += 50;
+        update(model, Msg::Term(TermEvent::Key(key)));
+    }
+}
+
+fn screen(model: &mut Model, size: (u16, u16)) -> String {
+    let mut buf = Buffer::empty(Rect::new(0, 0, size.0, size.1));
+    model.size = size;
+    let theme = Theme::default();
+    let mut view = TranscriptView::new();
+    let drawn = draw(model, &mut view, &theme, &mut buf);
+    model.composer_width = drawn.composer_width;
+    if drawn.dialog_shown {
+        update(model, Msg::Drawn);
+        model.now_ms += 1_000;
+        buf.reset();
+        draw(model, &mut view, &theme, &mut buf);
+    }
+    text_of(&buf, drawn.caret)
+}
+
+/// The cells as text, wide ones once; the caret as a note below.
+fn text_of(buf: &Buffer, caret: Option<(u16, u16)>) -> String {
+    let mut out = String::new();
+    for y in 0..buf.area.height {
+        let mut row = String::new();
+        let mut skip = 0;
+        for x in 0..buf.area.width {
+            if skip > 0 {
+                skip -= 1;
+                continue;
+            }
+            let symbol = buf[(x, y)].symbol();
+            skip = width::cell_width(symbol).saturating_sub(1);
+            row.push_str(if symbol.is_empty() { " " } else { symbol });
+        }
+        out.push_str(row.trim_end());
+        out.push('\n');
+    }
+    out + &format!("caret: {caret:?}\n")
+}
+
+fn check(name: &str, mut make: impl FnMut() -> Model) {
+    for size in SIZES {
+        let text = screen(&mut make(), size);
+        for row in text.lines().take(usize::from(size.1)) {
+            assert!(width::cell_width(row) <= usize::from(size.0), "{name} {size:?}: {row:?}");
+        }
+        insta::assert_snapshot!(format!("{name}_{}x{}", size.0, size.1), text);
+    }
+}
+
+fn asked(options: usize, command: &str) -> Model {
+    let mut model = ready();
+    keys(&mut model, "clean up<ret>");
+    let all = [
+        ("once", "Allow once", "allow_once"),
+        ("always", "Always allow", "allow_always"),
+        ("no", "Reject", "reject_once"),
+    ];
+    let options: Vec<_> = all
+        .iter()
+        .take(options)
+        .map(|(id, name, kind)| json!({"optionId": id, "name": name, "kind": kind}))
+        .collect();
+    let params = json!({"sessionId": "s", "toolCall": {"toolCallId": "c", "title": command, "rawInput": {"command": command}}, "options": options});
+    tell(&mut model, AgentMsg::PermissionAsked { ask: 1, params });
+    model
+}
+
+#[test]
+fn the_welcome_says_what_it_is_and_what_to_type() {
+    check("welcome", ready);
+}
+
+#[test]
+fn a_permission_shows_the_whole_command_and_every_answer() {
+    check("permission", || asked(3, "rm -rf build"));
+}
+
+#[test]
+fn a_long_command_scrolls_and_hides_nothing() {
+    let long = format!("echo {}\u{202e}; rm -rf x", "word ".repeat(200));
+    check("permission_long", || asked(3, &long));
+}
+
+#[test]
+fn a_plan_is_read_above_the_answers() {
+    check("plan", || {
+        let mut model = ready();
+        keys(&mut model, "make a plan<ret>");
+        let plan = format!("# Plan\n\n{}", "- a step of the plan\n".repeat(40));
+        let params = json!({"sessionId": "s", "mode": "form", "message": "Review this plan.", "requestedSchema": {"type": "object",
+            "properties": {"approval": {"type": "string", "title": "Plan", "description": plan, "oneOf": [{"const": "approve", "title": "Approve"}, {"const": "reject", "title": "Reject and keep planning"}]},
+                           "feedback": {"type": "string", "title": "Feedback"}}, "required": ["approval"]}});
+        tell(&mut model, AgentMsg::FormAsked { ask: 1, params });
+        model
+    });
+}
+
+#[test]
+fn a_form_shows_every_kind_of_field() {
+    check("form", || {
+        let mut model = ready();
+        keys(&mut model, "ask me<ret>");
+        let params = json!({"sessionId": "s", "mode": "form", "message": "How should I proceed?", "requestedSchema": {"type": "object", "properties": {
+            "strategy": {"type": "string", "title": "Strategy", "oneOf": [{"const": "safe", "title": "Safe", "description": "slow"}, {"const": "fast", "title": "Fast"}], "default": "safe"},
+            "targets": {"type": "array", "title": "Targets", "minItems": 1, "maxItems": 2, "items": {"anyOf": [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]}},
+            "tests": {"type": "boolean", "title": "Run tests", "default": true}, "n": {"type": "integer", "minimum": 1, "maximum": 9}}, "required": ["strategy", "targets"]}});
+        tell(&mut model, AgentMsg::FormAsked { ask: 1, params });
+        model
+    });
+}
+
+#[test]
+fn no_engine_shows_where_was_looked_and_offers_the_demo() {
+    check("no_engine", || {
+        let mut model = Model::new(start());
+        tell(&mut model, AgentMsg::Initialized(json!({})));
+        let failure = Failure {
+            code: -32603,
+            message: "no ZCode engine was found".into(),
+            data: json!({"lookedFor": ["/Applications/ZCode.app", "zcode on PATH"], "hints": ["install ZCode, or set ZCODE_ENGINE"]}),
+            ..Failure::default()
+        };
+        tell(&mut model, AgentMsg::OpenFailed { opening: 1, how: Opening::New, failure });
+        model
+    });
+}
+
+#[test]
+fn queued_prompts_and_the_menu_are_in_sight() {
+    check("queue_and_menu", || {
+        let mut model = ready();
+        keys(&mut model, "go<ret>first queued<ret>第二<ret>/m");
+        model
+    });
+}
+
+#[test]
+fn a_list_is_filtered_and_the_help_is_the_keymap() {
+    check("picker", || {
+        let mut model = ready();
+        keys(&mut model, "<alt-m>");
+        model
+    });
+    check("help", || {
+        let mut model = ready();
+        keys(&mut model, "<f1>");
+        model
+    });
+}
+
+#[test]
+fn a_long_draft_keeps_its_caret_in_sight() {
+    check("draft", || {
+        let mut model = ready();
+        model.composer.set_text(&"你好 hello ".repeat(60));
+        model
+    });
+}
+
+#[test]
+fn a_screen_that_is_too_small_says_so() {
+    let text = screen(&mut ready(), (24, 5));
+    assert!(text.starts_with("too small"), "{text}");
+}
+
+#[test]
+fn no_size_makes_drawing_panic() {
+    for columns in (0..140).step_by(7) {
+        for rows in (0..50).step_by(3) {
+            for mut model in [ready(), asked(3, "rm -rf build"), asked(0, "")] {
+                screen(&mut model, (columns, rows));
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The chat on a real terminal against the simulated engine: the flows of the first milestone, and
+//! every way to end it.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::terminal::Terminal;
+use crate::world::World;
+
+/// A little more than the dialogs wait for before their keys count.
+const ARMED: Duration = Duration::from_millis(600);
+const DEMO: &[&str] = &["tui", "--demo", "--demo-pace", "0"];
+
+fn demo(world: &World) -> Terminal<'_> {
+    let mut terminal = Terminal::start(world, DEMO, 100, 30);
+    terminal.wait_for("Try one of these");
+    terminal
+}
+
+/// Types a prompt and sends it, as hands do: the Enter comes after a pause.
+fn say(terminal: &mut Terminal<'_>, prompt: &str) {
+    terminal.keys(prompt);
+    terminal.wait_for(prompt);
+    terminal.wait_quiet(Duration::from_millis(80));
+    terminal.keys("\r");
+}
+
+#[test]
+fn a_reply_streams_and_the_terminal_is_clean_afterwards() {
+    let world = World::new();
+    let mut t = demo(&world);
+    say(&mut t, "hello");
+    t.wait_for("tokens");
+    t.keys("\x04");
+    assert!(t.wait_exit().success());
+    t.assert_restored();
+    world.assert_no_orphans();
+}
+
+#[test]
+fn a_permission_is_asked_and_answered_by_its_number_once_it_is_armed() {
+    let world = World::new();
+    let mut t = demo(&world);
+    say(&mut t, "permission");
+    t.wait_for("number answers");
+    t.keys("1");
+    t.wait_gone("number answers");
+    t.wait_for("tokens");
+    t.keys("\x04");
+    t.wait_exit();
+    t.assert_restored();
+}
+
+#[test]
+fn a_plan_is_rejected_with_feedback_and_then_approved() {
+    let world = World::new();
+    let mut t = demo(&world);
+    say(&mut t, "plan");
+    t.wait_for("Reject and keep planning");
+    t.wait_quiet(ARMED);
+    t.keys("2\tmore tests please\r");
+    t.wait_quiet(Duration::from_millis(80));
+    t.keys("\r");
+    // The agent revises the plan and asks again.
+    t.wait_for("more tests please");
+    t.wait_for("Reject and keep planning");
+    t.wait_quiet(ARMED);
+    for key in ["1", "\r", "\r", "\r"] {
+        t.keys(key);
+        t.wait_quiet(Duration::from_millis(80));
+    }
+    t.wait_for("tokens");
+    t.keys("\x03\x03");
+    t.wait_exit();
+    t.assert_restored();
+}
+
+#[test]
+fn escape_stops_a_stream_and_the_draft_stays() {
+    let world = World::new();
+    let mut t = Terminal::start(&world, &["tui", "--demo"], 100, 30);
+    t.wait_for("Try one of these");
+    say(&mut t, "long");
+    t.wait_for("working");
+    t.keys("my draft");
+    t.wait_for("my draft");
+    t.keys("\x1b");
+    t.wait_for("stopped");
+    assert!(t.shows("my draft"));
+    t.signal(Signal::TERM);
+    t.wait_exit();
+    t.assert_restored();
+    world.assert_no_orphans();
+}
+
+#[test]
+fn every_signal_restores_the_terminal_and_leaves_nothing_running() {
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        let world = World::new();
+        let mut t = demo(&world);
+        say(&mut t, "permission");
+        t.wait_for("Deny");
+        t.signal(signal);
+        t.wait_exit();
+        t.assert_restored();
+        world.assert_no_orphans();
+    }
+}
+
+#[test]
+fn a_draft_survives_a_kill() {
+    let world = World::new();
+    let mut t = demo(&world);
+    t.keys("half a thought 你好");
+    t.wait_for("half a thought");
+    let draft = || {
+        let dirs = std::fs::read_dir(world.state().join("tui"));
+        dirs.into_iter().flatten().flatten().any(|dir| dir.path().join("draft.json").exists())
+    };
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    while !draft() {
+        assert!(std::time::Instant::now() < deadline, "the draft was never written");
+        t.wait_quiet(Duration::from_millis(50));
+    }
+    t.signal(Signal::KILL);
+    t.wait_exit();
+    let mut t = Terminal::start(&world, DEMO, 100, 30);
+    t.wait_for("half a thought 你好");
+    t.signal(Signal::TERM);
+    t.wait_exit();
+}
+
+#[test]
+fn keys_typed_before_the_engine_is_there_are_kept() {
+    let world = World::new();
+    let mut t = Terminal::start(&world, DEMO, 100, 30);
+    t.keys("echo early bird");
+    t.wait_for("echo early bird");
+    t.wait_quiet(Duration::from_millis(80));
+    t.keys("\r");
+    t.wait_for("tokens");
+    t.signal(Signal::TERM);
+    t.wait_exit();
+}
+
+#[test]
+fn a_resize_in_mid_stream_draws_the_new_size() {
+    let world = World::new();
+    let mut t = Terminal::start(&world, &["tui", "--demo"], 100, 30);
+    t.wait_for("Try one of these");
+    say(&mut t, "long");
+    t.wait_for("working");
+    for (columns, rows) in [(40, 12), (120, 40), (60, 20)] {
+        t.resize(columns, rows);
+        t.wait_for("working");
+    }
+    t.signal(Signal::TERM);
+    t.wait_exit();
+    t.assert_restored();
+}
+
+#[test]
+fn an_agent_that_dies_is_shown_with_its_last_words() {
+    let world = World::new();
+    let mut t =
+        Terminal::start(&world, &["tui", "--agent", "echo no license today >&2; exit 3"], 100, 30);
+    t.wait_for("no license today");
+    t.wait_for("exit status: 3");
+    t.wait_for("Enter starts the agent again");
+    t.keys("\x04");
+    t.wait_exit();
+    t.assert_restored();
+}
