@@ -22,7 +22,7 @@ fn demo(world: &World) -> Terminal<'_> {
 fn say(terminal: &mut Terminal<'_>, prompt: &str) {
     terminal.keys(prompt);
     terminal.wait_for(prompt);
-    terminal.wait_quiet(Duration::from_millis(80));
+    terminal.settle(Duration::from_millis(80));
     terminal.keys("\r");
 }
 
@@ -58,17 +58,17 @@ fn a_plan_is_rejected_with_feedback_and_then_approved() {
     let mut t = demo(&world);
     say(&mut t, "plan");
     t.wait_for("Reject and keep planning");
-    t.wait_quiet(ARMED);
+    t.settle(ARMED);
     t.keys("2\tmore tests please\r");
-    t.wait_quiet(Duration::from_millis(80));
+    t.settle(Duration::from_millis(80));
     t.keys("\r");
     // The agent revises the plan and asks again.
     t.wait_for("more tests please");
     t.wait_for("Reject and keep planning");
-    t.wait_quiet(ARMED);
+    t.settle(ARMED);
     for key in ["1", "\r", "\r", "\r"] {
         t.keys(key);
-        t.wait_quiet(Duration::from_millis(80));
+        t.settle(Duration::from_millis(80));
     }
     t.wait_for("tokens");
     t.keys("\x03\x03");
@@ -121,7 +121,7 @@ fn a_draft_survives_a_kill() {
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
     while !draft() {
         assert!(std::time::Instant::now() < deadline, "the draft was never written");
-        t.wait_quiet(Duration::from_millis(50));
+        t.settle(Duration::from_millis(50));
     }
     t.signal(Signal::KILL);
     t.wait_exit();
@@ -137,7 +137,7 @@ fn keys_typed_before_the_engine_is_there_are_kept() {
     let mut t = Terminal::start(&world, DEMO, 100, 30);
     t.keys("echo early bird");
     t.wait_for("echo early bird");
-    t.wait_quiet(Duration::from_millis(80));
+    t.settle(Duration::from_millis(80));
     t.keys("\r");
     t.wait_for("tokens");
     t.signal(Signal::TERM);
