@@ -7,6 +7,7 @@ mod lifecycle;
 mod opening;
 mod random;
 mod stopping;
+mod v4;
 
 use std::collections::HashMap;
 
@@ -38,6 +39,7 @@ pub(super) struct Bench {
     pub(super) responses: Vec<(ReqId, Result<Value, AcpError>)>,
     pub(super) answers: Vec<(WireId, Value)>,
     pub(super) killed: bool,
+    pub(super) child_updates: Vec<(String, acp::SessionUpdate)>,
     /// Methods that the test answers itself.
     pub(super) by_hand: Vec<&'static str>,
 }
@@ -77,6 +79,7 @@ impl Bench {
             responses: Vec::new(),
             answers: Vec::new(),
             killed: false,
+            child_updates: Vec::new(),
             by_hand: Vec::new(),
         }
     }
@@ -92,6 +95,7 @@ impl Bench {
     fn apply(&mut self, effect: Effect) {
         match effect {
             Effect::Update(update) => self.updates.push(*update),
+            Effect::ChildUpdate { session, update } => self.child_updates.push((session, *update)),
             Effect::Call { token, method, params } => self.called(token, method, params),
             Effect::EnsureEngine { token } => {
                 self.step(Input::EngineReady(token, Ok(EngineUp { generation: 1 })));
