@@ -120,24 +120,26 @@ impl Screen {
             let mut at: Option<u16> = None;
             let mut covered = 0u16;
             let mut run: Option<(u16, &str)> = None;
-            // Cells that a symbol of unsure width may have spilled into: written whatever they hold.
+            // Cells left of this column may hold what a symbol of unsure width, there now or
+            // before, has spilled into them: they are written whatever they hold.
             let mut spilled = 0u16;
             for x in 0..area.width {
-                if covered > 0 {
-                    covered -= 1;
-                    continue;
-                }
                 let (Some(new), Some(old)) = (self.next.cell((x, y)), self.shown.cell((x, y)))
                 else {
                     continue;
                 };
+                if new != old {
+                    spilled = spilled.max(x.saturating_add(reach(old.symbol())));
+                }
+                if covered > 0 {
+                    covered -= 1;
+                    continue;
+                }
                 let cells = cell_width(new).clamp(1, area.width - x);
                 covered = cells - 1;
                 // A wide cell whose second half was drawn over, or the reverse, differs as well.
                 let same = !self.stale && new == old && self.halves_same(x, y, cells);
-                let spilled_here = spilled > 0;
-                spilled = spilled.saturating_sub(cells);
-                if same && !spilled_here {
+                if same && x >= spilled {
                     at = None;
                     continue;
                 }
@@ -156,10 +158,8 @@ impl Screen {
                 let end = x + cells;
                 let unsure = width::needs_anchor(symbol);
                 run = Some((end, symbol));
-                // Box drawing and the like is one cell or the terminal is unusable anyway.
-                if unsure && (cells > 1 || symbol.chars().count() > 1 || symbol >= "\u{2600}") {
-                    let widest = u16::try_from(2 * symbol.chars().count()).unwrap_or(u16::MAX);
-                    spilled = spilled.max(widest.saturating_sub(cells));
+                if unsure {
+                    spilled = spilled.max(x.saturating_add(reach(symbol)));
                 }
                 let sure = end < area.width && !unsure;
                 at = sure.then_some(end);
@@ -178,6 +178,16 @@ impl Screen {
             })
         })
     }
+}
+
+/// How many cells a terminal may have given to `symbol`, whatever it should have given.
+fn reach(symbol: &str) -> u16 {
+    let chars = symbol.chars().count();
+    let cells = width::cell_width(symbol);
+    // Box drawing and the like is one cell or the terminal is unusable anyway.
+    let unsure = width::needs_anchor(symbol) && (cells > 1 || chars > 1 || symbol >= "\u{2600}");
+    let widest = if unsure { 2 * chars } else { cells };
+    u16::try_from(widest).unwrap_or(u16::MAX)
 }
 
 fn cell_width(cell: &Cell) -> u16 {
@@ -328,6 +338,20 @@ mod tests {
         let p = parsed(&out, 20, 1);
         assert_eq!(p.screen().contents().trim_end(), "🇪🇺");
         assert!(out.contains("🇪🇺\x1b[1;3H  "), "{out:?}");
+    }
+
+    /// Some terminals (tmux 3.3) give each half of a flag a cell of its own. The half must go when
+    /// the flag goes, though the cell below it looks blank before and after.
+    #[test]
+    fn what_an_unsure_symbol_had_spilled_into_is_written_when_it_goes() {
+        let mut s = Screen::new(12, 1);
+        frame(&mut s, &[("a 🇪🇺 b", Style::new())]);
+        let out = frame(&mut s, &[("a      c", Style::new())]);
+        assert!(out.contains("\x1b[1;3H    ") || out.contains("\x1b[1;3H     "), "{out:?}");
+        let mut s = Screen::new(12, 1);
+        frame(&mut s, &[("a 🇪🇺 b", Style::new())]);
+        let out = frame(&mut s, &[("a中      c", Style::new())]);
+        assert!(out.contains("中\x1b[1;4H   "), "{out:?}");
     }
 
     #[test]
