@@ -300,7 +300,7 @@ fn every_edge_case_is_held_by_a_test_that_exists() {
     let mut code = String::new();
     collect(&root.join("src"), &mut code);
     collect(&root.join("tests"), &mut code);
-    let list = std::fs::read_to_string(root.join("docs/edge-cases.md")).unwrap();
+    let list = std::fs::read_to_string(root.join("tests/edge-cases.md")).unwrap();
     let rows: Vec<_> = list
         .lines()
         .filter(|l| l.starts_with("| ") && !l.starts_with("| #") && !l.starts_with("| -"))
