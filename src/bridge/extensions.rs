@@ -12,6 +12,7 @@ const TABLE: &[(&str, &str)] = &[
     ("setMode", "session/setMode"),
     ("setThoughtLevel", "session/setThoughtLevel"),
     ("steering", "session/steering"),
+    ("state", "zcode/state"),
     ("queue/list", "zcode/queue/list"),
     ("queue/edit", "zcode/queue/edit"),
     ("queue/delete", "zcode/queue/delete"),

@@ -55,6 +55,15 @@ pub(crate) struct Children {
     from_rows: HashSet<String>,
 }
 
+impl Children {
+    /// The sessions of those that run, in a steady order.
+    pub(crate) fn running_ids(&self) -> Vec<&str> {
+        let mut ids: Vec<&str> = self.running.keys().map(String::as_str).collect();
+        ids.sort_unstable();
+        ids
+    }
+}
+
 /// What is known when a child is first heard of.
 #[derive(Debug, Default)]
 struct Seen<'a> {

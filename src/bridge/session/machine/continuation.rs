@@ -41,7 +41,9 @@ pub(crate) enum Cont {
         n: u64,
     },
 
-    StopV4,
+    StopV4 {
+        aimed: bool,
+    },
     StopSlow,
     StopAnswer {
         n: u64,
@@ -146,7 +148,7 @@ impl Machine {
             Cont::Send { n } => self.on_sent(n, reply),
             Cont::UsageBase => self.on_usage_baseline(reply),
             Cont::UsageEnd { n } => self.on_usage_end(n, reply),
-            Cont::StopV4 => self.on_v4_stop(reply),
+            Cont::StopV4 { aimed } => self.on_v4_stop(aimed, reply),
             Cont::HardClosed { n } => self.on_hard_closed(n),
             Cont::V4Flow => self.on_v4_flow(reply),
             Cont::V4Subscribe { topic } => self.on_v4_subscribed(&topic, reply),

@@ -53,6 +53,7 @@ impl Machine {
             |key: &str| params.get(key).and_then(Value::as_str).filter(|t| !t.trim().is_empty());
         let job = match name {
             "steering" => return self.steer_request(req, params),
+            "state" => return self.state_request(req),
             "queue/list" | "queue/edit" | "queue/delete" | "queue/send_now"
             | "queue/auto_drain" => {
                 return self.queue_request(req, name, params);

@@ -49,6 +49,7 @@ impl Machine {
                 self.follow.diffs_wanted.insert(tool_call_id);
                 self.read_diffs();
             }
+            Want::Todos if self.v4.tells_plan && self.v4.is_live() => {}
             Want::Todos => {
                 if self.follow.todos.is_some() {
                     self.follow.todos_dirty = true;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{Cont, Machine, ReqId, invalid_params};
 use crate::bridge::engine::EngineError;
 use crate::bridge::engine::v4::commands::{self, Command, Reply};
+use crate::bridge::engine::v4::state::BackgroundWork;
 use crate::bridge::session::failure;
 
 impl Machine {
@@ -25,6 +26,24 @@ impl Machine {
             return self.respond(req, Err(AcpError::new(ErrorCode::INTERNAL_ERROR, text)));
         }
         self.v4_command(&command, |_| Cont::QueueCommand { req });
+    }
+
+    /// `_zcode/state`: what the engine says of the session beside its messages, as last heard by V4.
+    pub(crate) fn state_request(&mut self, req: ReqId) {
+        let work = |it: &BackgroundWork| {
+            json!({
+                "workId": it.work_id, "kind": it.kind, "title": it.title, "status": it.status,
+                "cancellable": it.cancellable, "childSessionId": it.child_session_id,
+            })
+        };
+        let state = json!({
+            "live": self.v4.is_live(),
+            "queue": self.queue_view(),
+            "goal": self.v4.goal,
+            "backgroundWorks": self.v4.works.iter().map(work).collect::<Vec<_>>(),
+            "subagents": self.v4.children.running_ids(),
+        });
+        self.respond(req, Ok(state));
     }
 
     pub(crate) fn on_queue_command(

@@ -8,13 +8,14 @@
 use std::time::Duration;
 
 use agent_client_protocol::v1::schema as acp;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::link::LinkState;
 use super::turn::Stage;
 use super::{Cont, Machine, ReqId, Token};
 use crate::bridge::engine::EngineError;
+use crate::bridge::engine::v4::commands::{self, Command, Reply};
 use crate::bridge::session::failure;
 
 /// The V4 stop has not been answered: it waits behind something slow.
@@ -92,19 +93,14 @@ impl Machine {
 
     /// Sends the stop. Also used again when a cancelled turn starts after all.
     pub(crate) fn fire_stop(&mut self) {
-        let Some(sid) = self.engine_sid().map(str::to_owned) else { return };
+        if self.engine_sid().is_none() {
+            return;
+        }
         if !self.usage.engine_knows_v4() {
             return self.legacy_stop(true);
         }
         let execution = self.turn.as_ref().and_then(|t| t.execution_id.clone());
-        let payload =
-            execution.map_or_else(|| json!({}), |id| json!({"expectedForegroundExecutionId": id}));
-        let id = format!("stop-{}-{}", self.seed.nonce, self.next);
-        let params = json!({
-            "commandId": id, "clientId": self.seed.nonce, "sessionId": sid, "type": "stop",
-            "payload": payload, "issuedAt": self.now.unix_ms,
-        });
-        self.call("v4/command", params, Cont::StopV4);
+        self.aim_stop(execution);
         let slow = self.timer(SLOW_STOP, Cont::StopSlow);
         let mut old = match self.turn.as_mut().and_then(|t| t.stop.as_mut()) {
             Some(stop) => stop.slow.replace(slow),
@@ -113,13 +109,21 @@ impl Machine {
         self.cancel_timer(&mut old);
     }
 
-    pub(crate) fn on_v4_stop(&mut self, reply: Result<Box<RawValue>, EngineError>) {
+    fn aim_stop(&mut self, expected: Option<String>) {
+        let aimed = expected.is_some();
+        self.v4_command(&Command::Stop { expected }, |_| Cont::StopV4 { aimed });
+    }
+
+    pub(crate) fn on_v4_stop(&mut self, aimed: bool, reply: Result<Box<RawValue>, EngineError>) {
         let mut slow = self.turn.as_mut().and_then(|t| t.stop.as_mut()).and_then(|s| s.slow.take());
         self.cancel_timer(&mut slow);
         match reply.and_then(|raw| failure::parse(&raw)) {
             Ok(answer) => {
-                let status = answer.get("status").and_then(Value::as_str).unwrap_or_default();
-                if !matches!(status, "accepted" | "duplicate") {
+                if let Reply::Refused(_) = commands::reply(&answer) {
+                    // The execution has another id by now; ours still runs, so whatever runs is it.
+                    if aimed && self.turn.as_ref().is_some_and(super::Turn::is_live) {
+                        self.aim_stop(None);
+                    }
                     self.legacy_stop(false);
                 }
             }

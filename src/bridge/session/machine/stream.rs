@@ -201,6 +201,7 @@ impl Machine {
                 }
             }
             SessionBody::Updated(updated) => {
+                self.v4.legacy_ring |= updated.context_used.is_some();
                 self.on_updated(updated);
                 self.translate(|t, out| t.on_event(event, out));
             }
@@ -218,6 +219,10 @@ impl Machine {
                 if self.is_shown_by_child(tool) {
                     return;
                 }
+                self.show(event);
+            }
+            SessionBody::Title(_) => {
+                self.v4.legacy_title = true;
                 self.show(event);
             }
             _ => self.show(event),

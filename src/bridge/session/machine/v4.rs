@@ -49,6 +49,11 @@ pub(crate) struct V4 {
     pub(crate) works: Vec<BackgroundWork>,
     pub(crate) goal: Value,
     pub(crate) children: super::children::Children,
+    /// The legacy channel, which is earlier, tells the ring and the title itself.
+    pub(crate) legacy_ring: bool,
+    pub(crate) legacy_title: bool,
+    /// The to-do list comes by V4: it need not be read.
+    pub(crate) tells_plan: bool,
     facts: Vec<Fact>,
     events: Vec<SessionEvent>,
 }
@@ -91,6 +96,7 @@ impl Machine {
         self.v4.known = reply.is_ok();
         if reply.is_err_and(|error| error.is_unknown_method()) {
             self.v4.absent = true;
+            self.usage.engine_has_no_v4();
             self.v4_lost();
         }
     }
@@ -247,8 +253,20 @@ impl Machine {
     }
 
     fn take_facts(&mut self, mut facts: Vec<Fact>) {
+        let mut plan = None;
         for fact in facts.drain(..) {
+            if let Fact::State(patch) = &fact
+                && let Some(list) = patch.plan.as_ref().filter(|it| it.is_object())
+            {
+                plan = Some(list.clone());
+            }
             self.on_fact(&fact);
+        }
+        // Of several lists in one frame only the last is still true.
+        if let Some(plan) = plan {
+            let items = plan.get("items").and_then(Value::as_array);
+            self.v4.tells_plan |= items.is_some_and(|it| !it.is_empty());
+            self.translate(|t, out| t.on_todos(&plan, out));
         }
         self.v4.facts = facts;
     }
@@ -282,13 +300,12 @@ impl Machine {
             self.steers_see(|it| it.on_queue(&queue.items));
             self.queue_changed();
         }
-        if let Some(reading) = patch.usage.as_ref().and_then(usage::reading_v4) {
+        if !self.v4.legacy_ring
+            && let Some(reading) = patch.usage.as_ref().and_then(usage::reading_v4)
+        {
             self.translate(|t, out| t.on_usage_reading(reading, out));
         }
-        if let Some(plan) = patch.plan.as_ref().filter(|it| it.is_object()) {
-            self.translate(|t, out| t.on_todos(plan, out));
-        }
-        if let Some(meta) = &patch.meta {
+        if let Some(meta) = patch.meta.as_ref().filter(|_| !self.v4.legacy_title) {
             self.on_v4_title(meta);
         }
         if let Some(subagents) = &patch.subagents {

@@ -483,3 +483,40 @@ fn queue_items_are_changed_on_the_revision_that_was_last_said() {
     let bad = b.request(Request::Extension { name: "queue/delete", params: json!({}) });
     assert!(b.response(bad).unwrap().is_err());
 }
+
+#[test]
+fn the_state_beside_the_messages_can_be_asked_for() {
+    let mut b = Bench::v4();
+    b.running_v4();
+    child_starts(&mut b);
+    let patch = json!({"goal": {"objective": "win"}, "backgroundWorks": [{"workId": "w1", "kind": "bash", "status": "running"}]});
+    b.ops(SID, 1, &[json!({"op": "state.updated", "patch": patch})]);
+    let req = b.request(Request::Extension { name: "state", params: json!({}) });
+    let state = b.response(req).unwrap().as_ref().unwrap();
+    assert_eq!(state["goal"]["objective"], "win");
+    assert_eq!(state["backgroundWorks"][0]["workId"], "w1");
+    assert_eq!((&state["subagents"], &state["live"]), (&json!(["kid"]), &json!(true)));
+}
+
+#[test]
+fn a_stop_whose_aim_has_moved_is_sent_again_without_one() {
+    let mut b = Bench::v4();
+    b.prompt("hello");
+    b.answer_v4();
+    b.accept();
+    let input_id = Some(b.input_id());
+    let started = TurnStarted {
+        input_id,
+        foreground_execution_id: Some("e1".into()),
+        ..TurnStarted::default()
+    };
+    b.event("t1", SessionBody::TurnStarted(started));
+    b.step(Input::Cancel);
+    assert_eq!(b.params("v4/command")["payload"], json!({"expectedForegroundExecutionId": "e1"}));
+    let token = b.open_call("v4/command");
+    b.reply(token, Ok(json!({"status": "rejected", "reasonCode": "guard.stopTargetChanged"})));
+    assert_eq!(
+        (b.params("v4/command")["payload"].clone(), b.count("session/stop")),
+        (json!({}), 1)
+    );
+}
