@@ -254,6 +254,44 @@ pub async fn capture(spec: &ChildSpec, limit: Duration) -> Option<String> {
     status.map(|_| String::from_utf8_lossy(&out).into_owned())
 }
 
+/// Runs a command that takes `text` on its standard input, and waits for it. What it leaves
+/// running (a program that serves the clipboard) goes on.
+///
+/// # Errors
+/// When it cannot be started, or takes longer than `limit`; then it is killed.
+pub async fn feed(spec: &ChildSpec, text: &[u8], limit: Duration) -> io::Result<ExitStatus> {
+    let spec = ChildSpec { input: Input::Pipe, watched: false, ..spec.clone() };
+    let mut child = Child::spawn(&spec)?;
+    let mut stdin = child.stdin.take();
+    let run = async {
+        if let Some(stdin) = &mut stdin {
+            tokio::io::AsyncWriteExt::write_all(stdin, text).await?;
+        }
+        drop(stdin);
+        child.inner.wait().await
+    };
+    let status = tokio::time::timeout(limit, run)
+        .await
+        .map_err(|_elapsed| io::Error::new(io::ErrorKind::TimedOut, "it took too long"))??;
+    child.close();
+    Ok(status)
+}
+
+/// Starts a program that takes over our terminal, such as an editor: it shares our standard
+/// streams and our process group, so that the terminal's keys and signals reach it.
+///
+/// # Errors
+/// When it cannot be started.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that starts children")]
+pub fn foreground(spec: &ChildSpec) -> io::Result<tokio::process::Child> {
+    let mut command = tokio::process::Command::new(&spec.program);
+    command.args(&spec.args);
+    if let Some(cwd) = &spec.cwd {
+        command.current_dir(cwd);
+    }
+    command.spawn()
+}
+
 #[expect(clippy::disallowed_methods, reason = "this is the one place that starts children")]
 #[expect(unsafe_code, reason = "a session of its own can only be made between fork and exec")]
 fn command(spec: &ChildSpec) -> tokio::process::Command {

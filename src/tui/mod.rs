@@ -11,6 +11,7 @@
 pub mod agent_source;
 pub mod app;
 pub mod client;
+pub mod clipboard;
 pub mod foreign;
 pub mod keymap;
 pub mod model;

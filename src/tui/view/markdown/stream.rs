@@ -43,6 +43,14 @@ impl Unit {
             })
     }
 
+    /// One past its last byte in its source.
+    pub(crate) fn end(&self) -> usize {
+        match self.part {
+            Some(_) => self.start() + self.len(),
+            None => self.piece.end,
+        }
+    }
+
     /// Lines it is sure to have: code is not joined as prose is.
     pub(crate) fn is_code(&self) -> bool {
         self.part.is_some()
@@ -101,6 +109,16 @@ impl Stream {
             let source = src.get(piece.start..end).unwrap_or_default();
             cut(piece, source, false, &mut self.fence, out);
         }
+    }
+
+    /// The source that units are cut from: the message, with unseen characters made visible.
+    pub(crate) fn source<'a>(&'a self, message: &'a str) -> &'a str {
+        self.clean.as_deref().unwrap_or(message)
+    }
+
+    /// How many bytes of the source are settled.
+    pub(crate) fn settled(&self) -> usize {
+        self.scanner.settled()
     }
 
     fn read(&mut self, message: &str) {

@@ -5,6 +5,7 @@
 //! end is drawn again.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::rc::Rc;
 
 use ratatui::text::Line;
@@ -12,6 +13,7 @@ use ratatui::text::Line;
 use super::super::highlight::Highlighter;
 use super::super::markdown::stream::{Brush, Stream, Unit, key_of};
 use super::super::theme::Theme;
+use super::super::width::cell_width;
 use super::card::{self, Desk};
 use crate::tui::model::transcript::Transcript;
 use crate::tui::model::transcript::block::{Block, BlockId, BlockKind, Message};
@@ -117,6 +119,28 @@ impl Layout {
     /// The segments, in order.
     pub(super) fn segments(&self) -> &[Segment] {
         &self.segments
+    }
+
+    /// The source that an answer's segments are cut from.
+    pub(super) fn source<'a>(&'a self, message: &'a str) -> &'a str {
+        self.stream.as_ref().map_or(message, |stream| stream.source(message))
+    }
+
+    /// A segment of an answer and the bytes of the source that it shows.
+    pub(super) fn stretch(&self, at: usize, message: &str) -> Option<(&Segment, Range<usize>)> {
+        let segment = self.segments.get(at)?;
+        let source = self.source(message);
+        let range = match (&segment.kind, &self.stream) {
+            (Kind::Settled(unit), _) => unit.start()..unit.end(),
+            (Kind::Tail(unit), Some(stream)) => {
+                let base = stream.settled();
+                base + unit.start()..base + unit.end()
+            }
+            _ => 0..source.len(),
+        };
+        // The end of a stream is mended for drawing, and may be longer than what has come.
+        let end = range.end.min(source.len());
+        Some((segment, range.start.min(end)..end))
     }
 
     /// Rows of all segments, as far as known.
@@ -310,6 +334,31 @@ pub(super) fn desk<'a>(env: &Env<'a>, fold: &Fold, segment: &Segment) -> Desk<'a
         width: env.width.saturating_sub(indent).max(4),
         expanded: fold.is_open(segment.block),
     }
+}
+
+/// The half of a row of a diff drawn side by side, else the row.
+pub(super) fn half_of<'a>(line: &'a Line<'static>, right: bool, theme: &Theme) -> Line<'a> {
+    let is_number =
+        |span: &ratatui::text::Span<'_>| line.style.patch(span.style) == theme.line_number;
+    let numbers: Vec<usize> =
+        (0..line.spans.len()).filter(|at| line.spans.get(*at).is_some_and(is_number)).collect();
+    let bar = |at: usize| line.spans.get(at).is_some_and(|s| s.content == theme.glyphs.bar);
+    // The second number comes right after the bar between the halves.
+    let Some(middle) = numbers.get(1).map(|at| at.saturating_sub(1)).filter(|at| bar(*at)) else {
+        return line.clone();
+    };
+    let blank = |spans: &[ratatui::text::Span<'_>]| {
+        let cells: usize = spans.iter().map(|span| cell_width(&span.content)).sum();
+        ratatui::text::Span::styled(" ".repeat(cells), theme.line_number)
+    };
+    let (left, rest) = line.spans.split_at_checked(middle + 1).unwrap_or((&line.spans, &[]));
+    let spans = if right {
+        let sign = ratatui::text::Span::raw("");
+        [blank(left), sign].into_iter().chain(rest.iter().cloned()).collect()
+    } else {
+        left.get(..middle).unwrap_or_default().to_vec()
+    };
+    Line { spans, ..line.clone() }
 }
 
 fn rows_of(lines: &[Line<'_>]) -> u32 {

@@ -12,6 +12,7 @@ mod output;
 pub(crate) mod rows;
 mod scroll;
 mod search;
+mod select;
 
 #[cfg(test)]
 #[allow(
@@ -42,6 +43,8 @@ use layout::{Env, Fold, Layout};
 use rows::Slot;
 use scroll::{Op, Place};
 use search::Search;
+pub use select::Released;
+use select::Selection;
 
 /// Columns left of the text: a glyph and a blank.
 const GUTTER: u16 = 2;
@@ -83,6 +86,9 @@ pub struct TranscriptView {
     new_below: usize,
     area: Rect,
     hits: Vec<Option<Hit>>,
+    /// What each row of the last frame shows.
+    places: Vec<Option<Place>>,
+    selection: Option<Selection>,
     /// First and last top-level block of the last frame.
     visible: (usize, usize),
     kept: usize,
@@ -121,6 +127,8 @@ impl Default for TranscriptView {
             new_below: 0,
             area: Rect::default(),
             hits: Vec::new(),
+            places: Vec::new(),
+            selection: None,
             visible: (0, 0),
             kept: 0,
             page: None,
@@ -153,6 +161,7 @@ impl TranscriptView {
         self.area = area;
         if area.width <= GUTTER + MARGIN || area.height == 0 {
             self.hits.clear();
+            self.places.clear();
             return;
         }
         let env =
@@ -164,6 +173,7 @@ impl TranscriptView {
         }
         self.settle_top(&env);
         self.hits.clear();
+        self.places.clear();
         self.draw(&env, buf);
         self.count_new(transcript);
         self.scrollbar(&env, buf);
@@ -183,6 +193,8 @@ impl TranscriptView {
             self.width = env.width;
             self.spec = spec;
             self.heights.clear();
+            // Its points would be on other rows now.
+            self.selection = None;
         }
         let known = self.heights.len();
         for id in env.transcript.roots().get(known..).unwrap_or_default() {
@@ -266,6 +278,7 @@ impl TranscriptView {
     }
 
     fn draw_row(&mut self, place: Place, y: u16, env: &Env<'_>, buf: &mut Buffer) {
+        self.places.push(Some(place));
         let Some(segment) =
             self.layouts.get(&place.root).and_then(|layout| layout.segments().get(place.segment))
         else {
@@ -317,6 +330,7 @@ impl TranscriptView {
             };
             rows::mark(buf, text, needle, style);
         }
+        self.mark_selection(place, text, env.theme.selected, buf);
     }
 
     fn count_new(&mut self, transcript: &Transcript) {
