@@ -16,9 +16,12 @@ use tokio::sync::{Notify, mpsc};
 
 use super::agent_source::AgentSource;
 use super::client::{ClientHandle, ClientOptions, Order};
-use super::model::transcript::block::BlockKind;
-use super::model::{Model, Start};
-use super::msg::{AgentCmd, AgentMsg, Cmd, Msg, Scroll};
+use super::clipboard::Clipboard;
+use super::editor;
+use super::jobs::Jobs;
+use super::model::transcript::source::{self, Chunk};
+use super::model::{Model, Overlay, PageContent, Start};
+use super::msg::{AgentCmd, AgentMsg, Cmd, CopyWhat, Msg, Scroll};
 use super::spill::SpillStore;
 use super::store::Store;
 use super::terminal::guard::{self, TerminalGuard};
@@ -29,7 +32,7 @@ use super::terminal::traits;
 use super::update::update;
 use super::view::highlight::Highlighter;
 use super::view::theme::{Theme, ThemeSpec};
-use super::view::transcript::TranscriptView;
+use super::view::transcript::{Released, TranscriptView};
 use super::view::{self, Drawn};
 
 /// Shortest time between two frames.
@@ -79,7 +82,7 @@ pub fn run(source: AgentSource, mut options: TuiOptions) -> io::Result<Exit> {
     options.start.draft = store.draft();
     let cwd = options.start.cwd.clone();
     let env = std::mem::take(&mut options.env);
-    let mut app = App::new(guard, store, options);
+    let mut app = App::new(guard, store, options, &env);
     app.draw()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let client = ClientHandle::start(source, ClientOptions { cwd, env })?;
@@ -132,6 +135,9 @@ struct App {
     drawn: Drawn,
     state_dir: PathBuf,
     spills: SpillStore,
+    jobs: Jobs,
+    editor: String,
+    editing: Option<Editing>,
     /// Conversations shown so far: each has spilled texts of its own.
     conversations: u32,
 }
@@ -147,7 +153,12 @@ enum Dirty {
 }
 
 impl App {
-    fn new(guard: TerminalGuard, store: Store, options: TuiOptions) -> Self {
+    fn new(
+        guard: TerminalGuard,
+        store: Store,
+        options: TuiOptions,
+        env: &[(OsString, OsString)],
+    ) -> Self {
         let TuiOptions { start, theme, demo, prompt, state_dir, .. } = options;
         let (columns, rows) = guard::size();
         let mut model = Model::new(start);
@@ -177,6 +188,9 @@ impl App {
             input: None,
             drawn: Drawn::default(),
             spills: SpillStore::new(spill_dir(&state_dir, 0)),
+            jobs: Jobs::new(Clipboard::new(env, &state_dir.join("tui"))),
+            editor: editor::named(env),
+            editing: None,
             state_dir,
             conversations: 0,
         }
@@ -195,6 +209,7 @@ impl App {
         let wake = Arc::clone(&colours);
         self.view.set_highlighter(Highlighter::spawn(move || wake.notify_one())?);
         self.begin_spills();
+        let Some(mut done) = self.jobs.results() else { return Ok(Exit::Left) };
         let (input_tx, mut input) = mpsc::channel(INPUT);
         self.reader = Some(Reader::start(input_tx.clone())?);
         self.input = Some(input_tx);
@@ -244,6 +259,8 @@ impl App {
                     Some(message) => self.take(Msg::Agent(message), Dirty::Stream),
                     None => agent_is_there = false,
                 },
+                Some(done) = done.recv() => self.take(done, Dirty::Now),
+                status = wait(&mut self.editing) => self.edited(status)?,
                 () = colours.notified() => self.dirty = self.dirty.max(Dirty::Stream),
                 () = sleep => {}
             }
@@ -256,6 +273,9 @@ impl App {
     }
 
     fn frame_due(&self) -> Option<Instant> {
+        if self.editing.is_some() {
+            return None;
+        }
         match self.dirty {
             Dirty::Now => Some(self.last_frame + FRAME),
             Dirty::Stream => Some(self.last_frame + STREAM_FRAME),
@@ -317,9 +337,17 @@ impl App {
                 }
             }
             Cmd::Notify(text) => Self::notify(&text),
-            Cmd::CopyLast => self.copy_last(),
+            Cmd::Copy { what, to_file } => self.copy(what, to_file),
             Cmd::Export(path) => self.export(&path),
-            Cmd::Edit(_) => self.report("no editor here yet"),
+            Cmd::Edit(draft) => self.edit(&draft, true),
+            Cmd::EditPage => match self.page_text() {
+                Some(chunks) => {
+                    let reader = self.spills.reader();
+                    let text = source::assemble(&chunks, &mut |key| reader.read(key));
+                    self.edit(&text, false);
+                }
+                None => self.report("this page has no text of its own"),
+            },
             Cmd::Redraw => self.redraw(),
             Cmd::Suspend => {
                 if let Err(error) = self.suspend() {
@@ -354,19 +382,29 @@ impl App {
                 self.expanded = !self.expanded;
                 self.view.expand_all(self.expanded);
             }
-            Scroll::Click(x, y) => {
-                if let Some(hit) = self.view.hit(x, y)
-                    && hit.header
-                {
-                    self.view.toggle(hit.block);
-                }
+            Scroll::Press(x, y) => self.view.press(x, y),
+            Scroll::Drag(x, y) => self.view.drag(x, y),
+            Scroll::Release(x, y) => match self.view.release(x, y) {
+                Released::Click(Some(hit)) if hit.header => self.view.toggle(hit.block),
+                Released::Click(_) => {}
+                Released::Selected => self.copy(CopyWhat::Marked, false),
+            },
+            Scroll::SelectBlock(forward) => self.view.select_near(forward),
+            Scroll::ToggleBlock => self.view.toggle_selected(),
+            Scroll::Unselect => {
+                self.view.clear_selection();
+                self.view.select(None);
             }
             Scroll::Show(block) => self.view.to_block(block),
             Scroll::Reset => {
                 self.view.reset();
                 self.begin_spills();
             }
-            Scroll::Find(ref needle) => self.view.find(needle),
+            Scroll::Find(ref needle) => {
+                self.view.find(needle);
+                self.search_disk(needle);
+            }
+            Scroll::FoundOnDisk(ref blocks) => self.view.found_on_disk(blocks),
             Scroll::NextMatch(forward) => self.view.next_match(forward),
             Scroll::EndSearch => self.view.end_search(),
         }
@@ -398,6 +436,12 @@ impl App {
         let found = self.view.matches();
         if self.model.search.as_ref().is_some_and(|search| search.position != found) {
             self.take(Msg::Found(found), Dirty::Now);
+        }
+        if self.model.selected != self.view.selected() {
+            self.take(Msg::Selected(self.view.selected()), Dirty::No);
+        }
+        if let Some(sought) = drawn.sought {
+            self.take(Msg::PageSought(sought), Dirty::No);
         }
         self.set_title()
     }
@@ -471,20 +515,18 @@ impl App {
 
     /// Leaves the terminal to the shell, stops the whole process group, and comes back on `fg`.
     fn suspend(&mut self) -> io::Result<()> {
+        if self.editing.is_some() {
+            // The editor has the terminal, and is stopped with us.
+            rustix::process::kill_current_process_group(rustix::process::Signal::STOP)?;
+            return Ok(());
+        }
         if let Some(reader) = self.reader.take() {
             reader.stop();
         }
         self.guard.suspend();
         // The group, not only this process: a wrapper that started us must stop with us.
         rustix::process::kill_current_process_group(rustix::process::Signal::STOP)?;
-        self.guard.resume()?;
-        self.synchronized = false;
-        if let Some(input) = &self.input {
-            self.reader = Some(Reader::start(input.clone())?);
-        }
-        self.redraw();
-        self.resized();
-        Ok(())
+        self.take_back()
     }
 
     /// Told only when the window is not looked at: OSC 9 where it is known, and the bell.
@@ -497,44 +539,127 @@ impl App {
         }
     }
 
-    /// Copies the last answer by the terminal's own clipboard sequence, which also reaches the
-    /// user's machine over ssh. Whether the terminal takes it, it does not say.
-    fn copy_last(&mut self) {
-        use base64::Engine as _;
-        let last = self.model.transcript.blocks().iter().rev().find_map(|b| match &b.kind {
-            BlockKind::Assistant(message) => Some(message.text.clone()),
-            _ => None,
-        });
-        let Some(text) = last else {
-            self.report("no answer to copy yet");
-            return;
+    /// Starts copying; what came of it is told when it is known.
+    fn copy(&mut self, what: CopyWhat, to_file: bool) {
+        let chunks = match what {
+            CopyWhat::Page => self.page_text(),
+            CopyWhat::Marked if self.view.has_selection() => self
+                .view
+                .selected_text(&self.model.transcript, &self.theme)
+                .map(|text| vec![Chunk::Text(text)]),
+            CopyWhat::Marked => source::marked(&self.model.transcript, self.model.selected),
+            CopyWhat::Code => source::code(&self.model.transcript, self.model.selected),
+            CopyWhat::Turn => source::turn_of(&self.model.transcript, self.model.selected),
         };
-        let encoded = base64::engine::general_purpose::STANDARD.encode(&text);
-        let mut out = io::stdout().lock();
-        let written = write!(out, "\x1b]52;c;{encoded}\x07").and_then(|()| out.flush());
-        drop(out);
-        match written {
-            Ok(()) => self.report(&format!(
-                "{} characters sent to the terminal's clipboard (OSC 52)",
-                text.chars().count()
-            )),
-            Err(error) => self.report(&format!("not copied: {error}")),
+        match chunks {
+            Some(chunks) => self.jobs.copy(chunks, self.spills.reader(), to_file),
+            None => self.report("nothing to copy here yet"),
+        }
+    }
+
+    /// The source of what the page shows.
+    fn page_text(&self) -> Option<Vec<Chunk>> {
+        let Some(Overlay::Page(page)) = &self.model.overlay else { return None };
+        match &page.content {
+            PageContent::Help => None,
+            PageContent::Markdown(text) => Some(vec![Chunk::Text(text.clone())]),
+            PageContent::Text(text) => Some(vec![Chunk::Text(text.to_string())]),
+            PageContent::Block(id) => source::chunks_of_block(&self.model.transcript, *id),
         }
     }
 
     fn export(&mut self, path: &str) {
-        let name = if path.is_empty() { "conversation.md" } else { path };
-        let target = self.model.start.cwd.join(name);
-        let text = super::model::transcript::source::of_conversation(&self.model.transcript);
-        let written = std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&target)
-            .and_then(|mut file| file.write_all(text.as_bytes()));
-        match written {
-            Ok(()) => self.report(&format!("written to {}", target.display())),
-            Err(error) => self.report(&format!("{} was not written: {error}", target.display())),
+        let chunks = source::of_conversation(&self.model.transcript);
+        if chunks.is_empty() {
+            self.report("nothing to export yet");
+            return;
         }
+        let target = (!path.is_empty()).then(|| self.model.start.cwd.join(path));
+        self.jobs.export(chunks, self.spills.reader(), target);
+    }
+
+    /// Looks for a text in what lies on disk, beside the loop.
+    fn search_disk(&mut self, needle: &str) {
+        let transcript = &self.model.transcript;
+        let texts = transcript.blocks().iter().flat_map(|block| {
+            let spilled = source::spilled_of_block(transcript, block.id);
+            spilled.into_iter().map(|(key, held)| (block.id, key, held))
+        });
+        self.jobs.search(needle, texts.collect(), self.spills.reader());
+    }
+
+    /// Hands the terminal to the user's editor. The agent's side goes on meanwhile.
+    fn edit(&mut self, text: &str, is_draft: bool) {
+        if self.editing.is_some() {
+            return;
+        }
+        let file = match editor::write(&self.state_dir.join("tui"), text) {
+            Ok(file) => file,
+            Err(error) => return self.report(&format!("the text could not be written: {error}")),
+        };
+        if let Some(reader) = self.reader.take() {
+            reader.stop();
+        }
+        self.guard.suspend();
+        match editor::start(&self.editor, &file) {
+            Ok(child) => self.editing = Some(Editing { child, file, is_draft }),
+            Err(error) => {
+                std::fs::remove_file(&file).ok();
+                if let Err(error) = self.take_back() {
+                    tracing::error!(%error, "the terminal could not be taken back");
+                }
+                self.report(&format!("{} could not be started: {error}", self.editor));
+            }
+        }
+    }
+
+    /// The editor has ended.
+    fn edited(&mut self, status: io::Result<std::process::ExitStatus>) -> io::Result<()> {
+        let Some(editing) = self.editing.take() else { return Ok(()) };
+        self.take_back()?;
+        let text = std::fs::read_to_string(&editing.file);
+        std::fs::remove_file(&editing.file).ok();
+        match (status, text) {
+            (Ok(status), Ok(text)) if status.success() => {
+                if editing.is_draft {
+                    self.carry(Msg::Edited(text), Dirty::Now);
+                }
+            }
+            (Ok(status), Ok(_)) => {
+                self.report(&format!("the editor ended with {status}: nothing is changed"));
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                self.report(&format!("the edited text could not be read: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the terminal again after a program had it.
+    fn take_back(&mut self) -> io::Result<()> {
+        self.guard.resume()?;
+        self.synchronized = false;
+        if let Some(input) = &self.input {
+            self.reader = Some(Reader::start(input.clone())?);
+        }
+        self.redraw();
+        self.resized();
+        Ok(())
+    }
+}
+
+/// The editor that has the terminal.
+struct Editing {
+    child: tokio::process::Child,
+    file: PathBuf,
+    is_draft: bool,
+}
+
+/// Waits for the editor; for ever when there is none.
+async fn wait(editing: &mut Option<Editing>) -> io::Result<std::process::ExitStatus> {
+    match editing {
+        Some(editing) => editing.child.wait().await,
+        None => std::future::pending().await,
     }
 }
 

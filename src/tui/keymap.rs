@@ -310,6 +310,22 @@ pub enum Action {
     BodyDown,
     /// Close this.
     Close,
+    /// Copy the selected text, else the selected block, else the last answer.
+    Copy,
+    /// Copy a code block.
+    CopyCode,
+    /// Copy a whole turn.
+    CopyTurn,
+    /// Select the block above.
+    SelectBlockUp,
+    /// Select the block below.
+    SelectBlockDown,
+    /// Fold or unfold the selected block.
+    ToggleBlock,
+    /// Go to the next match.
+    NextMatch,
+    /// Go to the match before.
+    PreviousMatch,
 }
 
 /// One line of the table.
@@ -409,6 +425,11 @@ pub const BINDINGS: &[Binding] = &[
     bind(Context::Page, "pagedown space f", Action::PageDown, "a page down"),
     bind(Context::Page, "home g", Action::Top, "to the start"),
     bind(Context::Page, "end G", Action::Tail, "to the end"),
+    bind(Context::Page, "/", Action::Search, "search this page"),
+    bind(Context::Page, "n", Action::NextMatch, "next match"),
+    bind(Context::Page, "N", Action::PreviousMatch, "match before"),
+    bind(Context::Page, "y c", Action::Copy, "copy the whole text"),
+    bind(Context::Page, "e", Action::Editor, "open the text in your editor"),
     bind(Context::Page, "esc q", Action::Close, "close"),
     bind(Context::Search, "enter ctrl-n down", Action::SelectDown, "next match"),
     bind(Context::Search, "ctrl-p up shift-enter", Action::SelectUp, "match before"),
@@ -422,7 +443,13 @@ pub const BINDINGS: &[Binding] = &[
     bind(Context::Global, "alt-p ctrl-up", Action::PreviousPrompt, "to the prompt above"),
     bind(Context::Global, "alt-n ctrl-down", Action::NextPrompt, "to the prompt below"),
     bind(Context::Global, "ctrl-o", Action::ExpandAll, "expand or collapse cards and thoughts"),
-    bind(Context::Global, "ctrl-t", Action::Detail, "the last tool card in full"),
+    bind(Context::Global, "alt-k", Action::SelectBlockUp, "select the block above"),
+    bind(Context::Global, "alt-j", Action::SelectBlockDown, "select the block below"),
+    bind(Context::Global, "alt-i", Action::ToggleBlock, "fold or unfold the selected block"),
+    bind(Context::Global, "ctrl-t", Action::Detail, "the selected block or last card in full"),
+    bind(Context::Global, "alt-c", Action::Copy, "copy the selection, else the last answer"),
+    bind(Context::Global, "alt-x", Action::CopyCode, "copy its last code block"),
+    bind(Context::Global, "alt-u", Action::CopyTurn, "copy its whole turn"),
     bind(Context::Global, "ctrl-s alt-s", Action::Search, "search the transcript"),
     bind(Context::Global, "shift-tab", Action::NextMode, "next mode"),
     bind(Context::Global, "alt-m", Action::PickModel, "choose a model"),

@@ -1,6 +1,8 @@
 //! Everything that can happen ([`Msg`], facts in the past tense) and everything that may be asked
 //! for ([`Cmd`], wishes in the imperative). Values only: the loop in `app` carries them.
 
+use std::sync::Arc;
+
 use agent_client_protocol::v1::schema as acp;
 use serde_json::Value;
 
@@ -26,6 +28,26 @@ pub enum Msg {
     Edited(String),
     /// A search moved to a match (which, of how many).
     Found(Option<(usize, usize)>),
+    /// The selected block is another one.
+    Selected(Option<BlockId>),
+    /// A search in a page moved.
+    PageSought(PageSought),
+    /// The search in what lies on disk has ended.
+    FoundOnDisk {
+        /// What was looked for.
+        query: String,
+        /// Matches that only the disk has.
+        matches: usize,
+        /// The blocks they are in.
+        blocks: Vec<BlockId>,
+    },
+    /// A text to read has been made.
+    Paged {
+        /// What it is.
+        title: String,
+        /// The text.
+        text: Arc<str>,
+    },
     /// Something the application was asked to do went this way; shown in the status line.
     Reported(String),
     /// The agent's side said something.
@@ -212,8 +234,15 @@ pub enum Cmd {
     Notify(String),
     /// Write the conversation as markdown to this file.
     Export(String),
-    /// Copy the last answer.
-    CopyLast,
+    /// Copy something; to a file when `to_file`.
+    Copy {
+        /// What.
+        what: CopyWhat,
+        /// Not to the clipboard.
+        to_file: bool,
+    },
+    /// Open the text of the page in the user's editor.
+    EditPage,
     /// Start the demo agent in place of the one that is down.
     StartDemo,
     /// Draw every cell again.
@@ -222,6 +251,30 @@ pub enum Cmd {
     Suspend,
     /// End the program.
     Quit,
+}
+
+/// What is copied, always as its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyWhat {
+    /// The selected text, else the selected block, else the last answer.
+    Marked,
+    /// The last code block of the selected block, else of the last answer with one.
+    Code,
+    /// The turn of the selected block, else the last one.
+    Turn,
+    /// What the page shows.
+    Page,
+}
+
+/// Where a search in a page came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageSought {
+    /// First row shown.
+    pub scroll: usize,
+    /// The row of the match.
+    pub at: Option<usize>,
+    /// Which row with a match it is, from 1, and how many there are.
+    pub position: (usize, usize),
 }
 
 /// For the client task.
@@ -325,14 +378,26 @@ pub enum Scroll {
     NextPrompt,
     /// Expand or collapse everything.
     ExpandAll,
-    /// A click at this cell of the screen.
-    Click(u16, u16),
+    /// The mouse button went down on this cell of the screen.
+    Press(u16, u16),
+    /// The mouse moved here with the button down.
+    Drag(u16, u16),
+    /// The mouse button was let go here.
+    Release(u16, u16),
+    /// Select the next (or previous) block.
+    SelectBlock(bool),
+    /// Fold or unfold the selected block, else the last card.
+    ToggleBlock,
+    /// Nothing is selected any more.
+    Unselect,
     /// Show this block.
     Show(BlockId),
     /// Look for this text.
     Find(String),
     /// Go to the next (or previous) match.
     NextMatch(bool),
+    /// These blocks have matches on disk.
+    FoundOnDisk(Vec<BlockId>),
     /// The search is over.
     EndSearch,
     /// The conversation is another one.

@@ -4,11 +4,16 @@
 //! Must not decide what is spilled: the transcript does. Called by the application loop.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::model::transcript::body::{SpillKey, SpillWrite};
+
+/// Bytes of one text that are read at once.
+const MAX_READ: u64 = 64 * 1024 * 1024;
+/// Bytes that are searched between two looks at whether the search goes on.
+const SEARCH_BLOCK: u64 = 256 * 1024;
 
 /// The files of one run.
 #[derive(Debug)]
@@ -67,10 +72,51 @@ pub struct SpillReader {
 }
 
 impl SpillReader {
-    /// Reads a text in full.
+    /// Reads a text, or of a huge one its last part.
     pub fn read(&self, key: SpillKey) -> Option<String> {
-        let bytes = fs::read(file_in(&self.dir, key)).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
+        let mut file = fs::File::open(file_in(&self.dir, key)).ok()?;
+        let left_out = file.metadata().ok()?.len().saturating_sub(MAX_READ);
+        file.seek(SeekFrom::Start(left_out)).ok()?;
+        let mut bytes = Vec::new();
+        file.take(MAX_READ).read_to_end(&mut bytes).ok()?;
+        let text = String::from_utf8_lossy(&bytes);
+        if left_out > 0 {
+            return Some(format!("[… {left_out} bytes above are left out …]\n{text}"));
+        }
+        Some(text.into_owned())
+    }
+
+    /// Counts the matches of `needle` (in lower case) in a text, block by block of bounded size.
+    /// `go_on` is asked between blocks; `None` when it says no or the file is gone.
+    pub fn count(&self, key: SpillKey, needle: &str, go_on: &dyn Fn() -> bool) -> Option<usize> {
+        let mut file = fs::File::open(file_in(&self.dir, key)).ok()?;
+        let mut carried = String::new();
+        let mut bytes = Vec::new();
+        let mut count = 0;
+        loop {
+            if !go_on() {
+                return None;
+            }
+            let mut block = (&mut file).take(SEARCH_BLOCK);
+            if block.read_to_end(&mut bytes).ok()? == 0 {
+                return Some(count + carried.matches(needle).count());
+            }
+            // A character that the block's end cuts waits for the next one.
+            let whole = match std::str::from_utf8(&bytes) {
+                Ok(_) => bytes.len(),
+                Err(error) if error.error_len().is_none() => error.valid_up_to(),
+                Err(_) => bytes.len(),
+            };
+            let rest = bytes.split_off(whole);
+            carried.push_str(&String::from_utf8_lossy(&bytes).to_lowercase());
+            bytes = rest;
+            // So does a match: what is counted ends at the last line end.
+            if let Some(end) = carried.rfind('\n') {
+                let after = carried.split_off(end + 1);
+                count += carried.matches(needle).count();
+                carried = after;
+            }
+        }
     }
 }
 
@@ -100,6 +146,9 @@ mod tests {
         store.carry_out(vec![write("c")]).unwrap();
         assert_eq!(store.reader().read(SpillKey(1)).as_deref(), Some("abc"));
         assert_eq!(store.reader().read(SpillKey(2)), None);
+        let count = |needle: &str| store.reader().count(SpillKey(1), needle, &|| true);
+        assert_eq!(count("abc"), Some(1));
+        assert_eq!(store.reader().count(SpillKey(1), "a", &|| false), None);
         let mode = |path: &PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&dir), 0o700);
         assert_eq!(mode(&dir.join("1.txt")), 0o600);

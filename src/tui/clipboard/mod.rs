@@ -186,10 +186,9 @@ fn usual(around: &Surroundings, native: Option<Step>) -> Plan {
         Multiplexer::Tmux(tmux) => vec![in_tmux(tmux, native)],
         Multiplexer::MuteTmux => vec![vec![Step::Osc52(Wrap::Plain)]],
         Multiplexer::Screen if around.remote => vec![vec![Step::Osc52(Wrap::Screen)]],
-        Multiplexer::Screen => vec![
-            native.into_iter().collect(),
-            osc52(Wrap::Screen).into_iter().collect(),
-        ],
+        Multiplexer::Screen => {
+            vec![native.into_iter().collect(), osc52(Wrap::Screen).into_iter().collect()]
+        }
         Multiplexer::None if around.remote => vec![osc52(Wrap::Plain).into_iter().collect()],
         Multiplexer::None => {
             vec![native.into_iter().collect(), osc52(Wrap::Plain).into_iter().collect()]

@@ -157,10 +157,7 @@ fn only_what_happened_is_told() {
     let told = |done: &[Step], around: &Surroundings| tell("3 lines", done, around, file);
     let here = here(&[]);
     assert_eq!(told(&[PLAIN], &here), "3 lines sent by OSC 52 to the terminal");
-    assert_eq!(
-        told(&[FILE], &here),
-        "3 lines taken by no clipboard: written to /state/copied.txt"
-    );
+    assert_eq!(told(&[FILE], &here), "3 lines taken by no clipboard: written to /state/copied.txt");
     assert_eq!(
         told(&[buffer()], &tmux(|_| ())),
         "3 lines copied to the tmux buffer and by OSC 52 to the terminal on /dev/pts/3"

@@ -15,6 +15,7 @@ pub mod width;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use composer::Composer;
 use form::Form;
@@ -245,6 +246,34 @@ pub struct Page {
     pub scroll: usize,
     /// Keys go to the page: it covers everything, or it was opened last.
     pub focused: bool,
+    /// A search in it.
+    pub find: Option<PageFind>,
+}
+
+/// A search in a page.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PageFind {
+    /// What is looked for.
+    pub query: String,
+    /// The keys still write it.
+    pub typing: bool,
+    /// Where to look with the next frame.
+    pub seek: Option<Seek>,
+    /// The row of the match.
+    pub at: Option<usize>,
+    /// Which row with a match, from 1, and how many there are; none before the first look.
+    pub position: Option<(usize, usize)>,
+}
+
+/// Where a search goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seek {
+    /// From the first row on the screen, downward.
+    Here,
+    /// Below the match.
+    Next,
+    /// Above the match.
+    Previous,
 }
 
 /// What a page shows.
@@ -255,7 +284,7 @@ pub enum PageContent {
     /// Markdown.
     Markdown(String),
     /// Plain text, shown as it is.
-    Text(String),
+    Text(Arc<str>),
     /// A block of the transcript in full.
     Block(BlockId),
 }
@@ -267,6 +296,8 @@ pub struct Search {
     pub query: String,
     /// Which match is shown, and how many there are.
     pub position: Option<(usize, usize)>,
+    /// Matches that only texts on disk have, once they were read.
+    pub on_disk: Option<usize>,
 }
 
 /// The slash menu above the composer.
@@ -330,6 +361,8 @@ pub struct Model {
     pub overlay: Option<Overlay>,
     /// A search that is going on.
     pub search: Option<Search>,
+    /// The selected block of the conversation.
+    pub selected: Option<BlockId>,
     /// The slash menu.
     pub menu: Menu,
     /// Paste detection.

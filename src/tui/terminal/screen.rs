@@ -154,6 +154,15 @@ impl Screen {
                     let _infallible = write!(self.out, "\x1b[{};{}H", y + 1, x + 1);
                 }
                 pen = set_pen(&mut self.out, pen, new);
+                // A terminal that takes a wide symbol for a narrow one would leave what was in
+                // its second cell.
+                if cells > 1
+                    && width::needs_anchor(symbol)
+                    && (self.stale || !self.is_blank(x + 1, y, cells - 1))
+                {
+                    let blanks = " ".repeat(usize::from(cells));
+                    let _infallible = write!(self.out, "{blanks}\x1b[{};{}H", y + 1, x + 1);
+                }
                 self.out.push_str(symbol);
                 let end = x + cells;
                 let unsure = width::needs_anchor(symbol);
@@ -169,6 +178,15 @@ impl Screen {
             self.out.push_str("\x1b[0m");
         }
         began
+    }
+
+    /// Whether these cells of the screen hold plain blanks.
+    fn is_blank(&self, x: u16, y: u16, cells: u16) -> bool {
+        (x..x.saturating_add(cells)).all(|x| {
+            self.shown
+                .cell((x, y))
+                .is_some_and(|cell| cell.symbol() == " " && cell.bg == Color::Reset)
+        })
     }
 
     fn halves_same(&self, x: u16, y: u16, cells: u16) -> bool {
@@ -352,6 +370,15 @@ mod tests {
         frame(&mut s, &[("a 🇪🇺 b", Style::new())]);
         let out = frame(&mut s, &[("a中      c", Style::new())]);
         assert!(out.contains("中\x1b[1;4H   "), "{out:?}");
+    }
+
+    #[test]
+    fn a_wide_symbol_that_the_terminal_takes_for_narrow_leaves_nothing_of_before() {
+        let mut s = Screen::new(20, 1);
+        let first = frame(&mut s, &[("careful", Style::new())]);
+        let second = frame(&mut s, &[("a⚠\u{fe0f}|      ", Style::new())]);
+        let p = parsed(&(first + &second), 20, 1);
+        assert_eq!(p.screen().contents().trim_end(), "a⚠\u{fe0f} |");
     }
 
     #[test]

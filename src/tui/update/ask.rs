@@ -107,9 +107,10 @@ pub(super) fn permission_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) -
         Some(Action::Detail) => {
             let page = Page {
                 title: permission.title.clone(),
-                content: PageContent::Text(full_text(permission)),
+                content: PageContent::Text(full_text(permission).into()),
                 scroll: 0,
                 focused: true,
+                find: None,
             };
             model.overlay = Some(Overlay::Page(page));
         }

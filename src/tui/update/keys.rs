@@ -4,8 +4,8 @@
 use super::{ask, edit, overlay, quit, slash, turn};
 use crate::tui::keymap::{self, Action, Context, Key, KeyCode};
 use crate::tui::model::menu;
-use crate::tui::model::{AskKind, Model, Overlay, QUIT_WINDOW_MS, Search};
-use crate::tui::msg::{Cmd, Scroll};
+use crate::tui::model::{AskKind, Model, Overlay, QUIT_WINDOW_MS, Search, Turn};
+use crate::tui::msg::{Cmd, CopyWhat, Scroll};
 use crate::tui::terminal::input::{Mouse, MouseKind};
 
 /// Rows of the transcript that one notch of the wheel scrolls.
@@ -113,6 +113,12 @@ pub(super) fn act(model: &mut Model, action: Action, key: Key, cmds: &mut Vec<Cm
         Action::EditQueued => turn::edit_queued(model),
         Action::Editor => cmds.push(Cmd::Edit(model.composer.expanded())),
         Action::HistorySearch => overlay::open_history(model),
+        Action::SelectBlockUp => cmds.push(Cmd::Scroll(Scroll::SelectBlock(false))),
+        Action::SelectBlockDown => cmds.push(Cmd::Scroll(Scroll::SelectBlock(true))),
+        Action::ToggleBlock => cmds.push(Cmd::Scroll(Scroll::ToggleBlock)),
+        Action::Copy => cmds.push(Cmd::Copy { what: CopyWhat::Marked, to_file: false }),
+        Action::CopyCode => cmds.push(Cmd::Copy { what: CopyWhat::Code, to_file: false }),
+        Action::CopyTurn => cmds.push(Cmd::Copy { what: CopyWhat::Turn, to_file: false }),
         other => edit::edit(model, other, key),
     }
     slash::draft_changed(model);
@@ -129,6 +135,9 @@ fn interrupt(model: &mut Model, cmds: &mut Vec<Cmd>) {
             model.composer.set_text(&text);
         }
         return;
+    }
+    if model.turn == Turn::Idle {
+        cmds.push(Cmd::Scroll(Scroll::Unselect));
     }
     turn::cancel(model, cmds);
 }
@@ -155,11 +164,13 @@ fn search_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) -> bool {
     let Some(search) = &mut model.search else { return false };
     if let Some(c) = key.text() {
         search.query.push(c);
+        search.on_disk = None;
         cmds.push(Cmd::Scroll(Scroll::Find(search.query.clone())));
         return true;
     }
     if key.code == KeyCode::Backspace {
         search.query.pop();
+        search.on_disk = None;
         cmds.push(Cmd::Scroll(Scroll::Find(search.query.clone())));
         return true;
     }
@@ -202,13 +213,12 @@ pub(super) fn mouse(model: &mut Model, mouse: Mouse, cmds: &mut Vec<Cmd>) {
     let wheel = match mouse.kind {
         MouseKind::WheelUp => -WHEEL_ROWS,
         MouseKind::WheelDown => WHEEL_ROWS,
-        MouseKind::Press => {
-            if model.overlay.is_none() {
-                cmds.push(Cmd::Scroll(Scroll::Click(mouse.x, mouse.y)));
-            }
+        MouseKind::Press | MouseKind::Drag | MouseKind::Release if model.overlay.is_some() => {
             return;
         }
-        MouseKind::Drag | MouseKind::Release => return,
+        MouseKind::Press => return cmds.push(Cmd::Scroll(Scroll::Press(mouse.x, mouse.y))),
+        MouseKind::Drag => return cmds.push(Cmd::Scroll(Scroll::Drag(mouse.x, mouse.y))),
+        MouseKind::Release => return cmds.push(Cmd::Scroll(Scroll::Release(mouse.x, mouse.y))),
     };
     match &mut model.overlay {
         Some(Overlay::Picker(picker)) => picker.move_by(wheel.signum() as isize),

@@ -13,7 +13,7 @@ mod tick;
 mod turn;
 
 use crate::tui::model::{Draft, Model};
-use crate::tui::msg::{Cmd, Msg};
+use crate::tui::msg::{Cmd, Msg, Scroll};
 use crate::tui::terminal::input::TermEvent;
 
 /// How long after a change of the draft it is written to disk.
@@ -34,6 +34,15 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Cmd> {
                 search.position = position;
             }
         }
+        Msg::Selected(block) => model.selected = block,
+        Msg::PageSought(sought) => overlay::page_sought(model, sought),
+        Msg::FoundOnDisk { query, matches, blocks } => {
+            if let Some(search) = model.search.as_mut().filter(|search| search.query == query) {
+                search.on_disk = Some(matches);
+                cmds.push(Cmd::Scroll(Scroll::FoundOnDisk(blocks)));
+            }
+        }
+        Msg::Paged { title, text } => overlay::open_text(model, &title, text),
         Msg::Reported(text) => model.say(text),
         Msg::Agent(msg) => session::agent(model, msg, &mut cmds),
     }

@@ -4,17 +4,29 @@ use super::{keys, session};
 use crate::tui::keymap::{self, Action, Context, Key, KeyCode};
 use crate::tui::model::picker::{Item, Picker, PickerKind};
 use crate::tui::model::status::{ConfigOption, Setting};
-use crate::tui::model::transcript::block::BlockKind;
-use crate::tui::model::{Ability, Model, Overlay, Page, PageContent, Phase};
-use crate::tui::msg::{AgentCmd, Cmd};
+use crate::tui::model::transcript::block::{Block, BlockKind};
+use crate::tui::model::{Ability, Model, Overlay, Page, PageContent, PageFind, Phase, Seek};
+use crate::tui::msg::{AgentCmd, Cmd, CopyWhat, PageSought};
+use std::sync::Arc;
+
 use serde_json::Value;
 
 /// Rows that a page key moves in a list or page.
 const PAGE_ROWS: isize = 10;
 
 fn open_page(model: &mut Model, title: &str, content: PageContent) {
-    model.overlay =
-        Some(Overlay::Page(Page { title: title.to_owned(), content, scroll: 0, focused: true }));
+    model.overlay = Some(Overlay::Page(Page {
+        title: title.to_owned(),
+        content,
+        scroll: 0,
+        focused: true,
+        find: None,
+    }));
+}
+
+/// Opens a text that was made beside the loop.
+pub(super) fn open_text(model: &mut Model, title: &str, text: Arc<str>) {
+    open_page(model, title, PageContent::Text(text));
 }
 
 /// Opens the keys and commands.
@@ -22,16 +34,22 @@ pub(super) fn open_help(model: &mut Model) {
     open_page(model, "help", PageContent::Help);
 }
 
-/// Opens the last tool card in full.
+/// Opens the selected block in full, else the last tool card.
 pub(super) fn open_last_card(model: &mut Model) {
-    let last = model
-        .transcript
-        .blocks()
-        .iter()
-        .rev()
-        .find(|b| matches!(b.kind, BlockKind::Tool(_) | BlockKind::Unknown(_)));
-    match last.map(|b| b.id) {
-        Some(id) => open_page(model, "tool card", PageContent::Block(id)),
+    let is_card = |b: &&Block| matches!(b.kind, BlockKind::Tool(_) | BlockKind::Unknown(_));
+    let last = || model.transcript.blocks().iter().rev().find(is_card);
+    match model.selected.and_then(|id| model.transcript.block(id)).or_else(last) {
+        Some(block) => {
+            let title = match &block.kind {
+                BlockKind::Tool(_) | BlockKind::Unknown(_) => "tool card",
+                BlockKind::User(_) => "prompt",
+                BlockKind::Assistant(_) => "answer",
+                BlockKind::Thought(_) => "thought",
+                _ => "block",
+            };
+            let content = PageContent::Block(block.id);
+            open_page(model, title, content);
+        }
         None => model.say("no tool card yet"),
     }
 }
@@ -292,8 +310,19 @@ fn accept(model: &mut Model, cmds: &mut Vec<Cmd>) {
 /// Takes a key in while a page has the focus.
 pub(super) fn page_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) -> bool {
     let Some(Overlay::Page(page)) = &mut model.overlay else { return false };
+    if page.find.as_ref().is_some_and(|find| find.typing) {
+        return find_key(page, key);
+    }
     let by = |page: &mut Page, rows: isize| page.scroll = page.scroll.saturating_add_signed(rows);
     match keymap::action(Context::Page, key) {
+        Some(Action::Search) => {
+            page.find = Some(PageFind { typing: true, ..PageFind::default() });
+        }
+        Some(Action::NextMatch) => seek(page, Seek::Next),
+        Some(Action::PreviousMatch) => seek(page, Seek::Previous),
+        Some(Action::Copy) => cmds.push(Cmd::Copy { what: CopyWhat::Page, to_file: false }),
+        Some(Action::Editor) => cmds.push(Cmd::EditPage),
+        Some(Action::Close) if page.find.is_some() => page.find = None,
         Some(Action::BodyUp) => by(page, -1),
         Some(Action::BodyDown) => by(page, 1),
         Some(Action::PageUp) => by(page, -PAGE_ROWS),
@@ -315,6 +344,43 @@ pub(super) fn page_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) -> bool
         }
     }
     true
+}
+
+fn seek(page: &mut Page, to: Seek) {
+    if let Some(find) = &mut page.find {
+        find.seek = Some(to);
+    }
+}
+
+/// Takes a key in while the text to look for is written.
+fn find_key(page: &mut Page, key: Key) -> bool {
+    let Some(find) = &mut page.find else { return false };
+    if let Some(c) = key.text() {
+        find.query.push(c);
+    } else if key.code == KeyCode::Backspace {
+        find.query.pop();
+    } else {
+        match key.code {
+            KeyCode::Enter => find.typing = false,
+            KeyCode::Esc => page.find = None,
+            _ => {}
+        }
+        return true;
+    }
+    find.seek = Some(Seek::Here);
+    true
+}
+
+/// The view has looked.
+pub(super) fn page_sought(model: &mut Model, sought: PageSought) {
+    if let Some(Overlay::Page(page)) = &mut model.overlay
+        && let Some(find) = &mut page.find
+    {
+        find.seek = None;
+        find.at = sought.at;
+        find.position = Some(sought.position);
+        page.scroll = sought.scroll;
+    }
 }
 
 /// Rows of the session list have come.

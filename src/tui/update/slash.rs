@@ -4,7 +4,7 @@ use super::{overlay, quit, session, turn};
 use crate::tui::keymap::{self, Action, Context, Key};
 use crate::tui::model::menu::{LOCAL, MenuRow, rows, typed};
 use crate::tui::model::{Menu, Model};
-use crate::tui::msg::{Cmd, Scroll};
+use crate::tui::msg::{Cmd, CopyWhat, Scroll};
 
 /// The draft changed: the selection starts again at the best row.
 pub(super) fn draft_changed(model: &mut Model) {
@@ -126,7 +126,9 @@ fn run(model: &mut Model, name: &str, argument: &str, cmds: &mut Vec<Cmd>) {
         }
         "card" => overlay::open_last_card(model),
         "expand" => cmds.push(Cmd::Scroll(Scroll::ExpandAll)),
-        "copy" => cmds.push(Cmd::CopyLast),
+        "select" => cmds.push(Cmd::Scroll(Scroll::SelectBlock(false))),
+        "fold" => cmds.push(Cmd::Scroll(Scroll::ToggleBlock)),
+        "copy" => copy(model, argument, cmds),
         "export" => cmds.push(Cmd::Export(argument.to_owned())),
         "history" => overlay::open_history(model),
         "editor" => cmds.push(Cmd::Edit(String::new())),
@@ -138,4 +140,22 @@ fn run(model: &mut Model, name: &str, argument: &str, cmds: &mut Vec<Cmd>) {
         "quit" => quit(model, cmds),
         _ => {}
     }
+}
+
+/// `/copy [code|turn] [file]`.
+fn copy(model: &mut Model, argument: &str, cmds: &mut Vec<Cmd>) {
+    let mut what = CopyWhat::Marked;
+    let mut to_file = false;
+    for word in argument.split_whitespace() {
+        match word {
+            "code" => what = CopyWhat::Code,
+            "turn" => what = CopyWhat::Turn,
+            "file" => to_file = true,
+            _ => {
+                model.say("/copy copies the selection or the last answer; /copy code, turn, file");
+                return;
+            }
+        }
+    }
+    cmds.push(Cmd::Copy { what, to_file });
 }

@@ -24,6 +24,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::tui::model::{AskKind, Model, Overlay, Phase};
+use crate::tui::msg::PageSought;
 use layout::Layout;
 use theme::Theme;
 use transcript::TranscriptView;
@@ -42,6 +43,8 @@ pub struct Drawn {
     pub transcript: Rect,
     /// Whether the front dialog was drawn in full view.
     pub dialog_shown: bool,
+    /// Where a search in a page came to.
+    pub sought: Option<PageSought>,
 }
 
 /// Draws the whole screen into `buf`, whose cells are empty.
@@ -80,7 +83,7 @@ pub fn draw(model: &Model, view: &mut TranscriptView, theme: &Theme, buf: &mut B
     }
     match &model.overlay {
         Some(Overlay::Page(page)) => {
-            page::draw(model, page, view, theme, layout.page, buf);
+            drawn.sought = page::draw(model, page, view, theme, layout.page, buf);
             if page.focused {
                 drawn.caret = None;
             }

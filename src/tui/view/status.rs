@@ -45,6 +45,11 @@ fn activity(model: &Model, theme: &Theme) -> Vec<Span<'static>> {
             None if search.query.is_empty() => "type to search".to_owned(),
             None => "nothing found".to_owned(),
         };
+        // What lies on disk is read beside; a card in full (Ctrl-T) shows and searches it.
+        let found = match search.on_disk {
+            Some(more) if more > 0 => format!("{found} + {more} in long outputs on disk"),
+            _ => found,
+        };
         return vec![
             Span::styled(format!("search: {}", search.query), theme.accent),
             Span::styled(format!("  {found} · Enter next · Esc ends"), theme.dim),

@@ -4,37 +4,117 @@
 
 use super::Transcript;
 use super::block::{BlockId, BlockKind, Notice, Plan, StepStatus};
-use super::body::Body;
+use super::body::{Body, SpillKey};
 use super::tool::{ToolCall, ToolPart};
 
-/// The source of a block: markdown for messages, command and output for tools.
+/// A stretch of a text, some of which may be on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Chunk {
+    /// Text as it is.
+    Text(String),
+    /// A text on disk, and what memory holds of it.
+    Spilled {
+        /// Where it is.
+        key: SpillKey,
+        /// Its beginning and its end, with a mark between.
+        held: String,
+    },
+    /// What is fenced once it is complete: only then is it known how long the fence must be.
+    Fenced(Vec<Chunk>),
+}
+
+/// Puts chunks together. `read` fetches what is on disk; where it cannot, what memory holds is
+/// taken.
+pub fn assemble(chunks: &[Chunk], read: &mut dyn FnMut(SpillKey) -> Option<String>) -> String {
+    let mut out = String::new();
+    for chunk in chunks {
+        match chunk {
+            Chunk::Text(text) => out.push_str(text),
+            Chunk::Spilled { key, held } => match read(*key) {
+                Some(text) => out.push_str(text.trim_end_matches('\n')),
+                None => out.push_str(held),
+            },
+            Chunk::Fenced(inner) => fence(&mut out, &assemble(inner, read)),
+        }
+    }
+    out
+}
+
+/// The source of a block as far as memory holds it: markdown for messages, command and output
+/// for tools.
 pub fn of_block(transcript: &Transcript, id: BlockId) -> Option<String> {
+    Some(assemble(&chunks_of_block(transcript, id)?, &mut |_| None))
+}
+
+/// The source of a block in chunks.
+pub fn chunks_of_block(transcript: &Transcript, id: BlockId) -> Option<Vec<Chunk>> {
     let block = transcript.block(id)?;
-    Some(match &block.kind {
+    let text = match &block.kind {
         BlockKind::User(m) | BlockKind::Assistant(m) | BlockKind::Thought(m) => m.text.clone(),
-        BlockKind::Tool(call) => of_tool(transcript, call),
+        BlockKind::Tool(call) => return Some(of_tool(transcript, call)),
         BlockKind::Plan(plan) => of_plan(plan),
         BlockKind::Notice(notice) => of_notice(notice),
         BlockKind::TurnEnd(_) => String::new(),
         BlockKind::Subagent(agent) => join(&[&agent.title, &agent.description]),
         BlockKind::Unknown(unknown) => unknown.json.clone(),
-    })
+    };
+    Some(vec![Chunk::Text(text)])
+}
+
+/// The texts of a block that lie on disk, and what memory holds of each.
+pub fn spilled_of_block(transcript: &Transcript, id: BlockId) -> Vec<(SpillKey, String)> {
+    let Some(BlockKind::Tool(call)) = transcript.block(id).map(|block| &block.kind) else {
+        return Vec::new();
+    };
+    let key = |chunk: Chunk| match chunk {
+        Chunk::Spilled { key, held } => Some((key, held)),
+        Chunk::Text(_) | Chunk::Fenced(_) => None,
+    };
+    of_tool(transcript, call).into_iter().filter_map(key).collect()
 }
 
 /// The whole turn as markdown.
-pub fn of_turn(transcript: &Transcript, turn: u32) -> String {
-    markdown(
-        transcript,
-        transcript
-            .roots()
-            .iter()
-            .filter(|id| transcript.block(**id).is_some_and(|b| b.turn == turn)),
-    )
+pub fn of_turn(transcript: &Transcript, turn: u32) -> Vec<Chunk> {
+    let in_turn = |id: &BlockId| transcript.block(*id).is_some_and(|b| b.turn == turn);
+    let ids: Vec<BlockId> = transcript.roots().iter().copied().filter(in_turn).collect();
+    markdown(transcript, &ids)
 }
 
 /// The whole conversation as markdown, for export.
-pub fn of_conversation(transcript: &Transcript) -> String {
-    markdown(transcript, transcript.roots().iter())
+pub fn of_conversation(transcript: &Transcript) -> Vec<Chunk> {
+    markdown(transcript, transcript.roots())
+}
+
+/// What is copied when nothing else is said: the selected block, else the last answer.
+pub fn marked(transcript: &Transcript, selected: Option<BlockId>) -> Option<Vec<Chunk>> {
+    chunks_of_block(transcript, selected.or_else(|| last_answer(transcript))?)
+}
+
+/// The last code block of the selected block, else of the last answer that has one.
+pub fn code(transcript: &Transcript, selected: Option<BlockId>) -> Option<Vec<Chunk>> {
+    let fence = |id: BlockId| last_fence(&of_block(transcript, id)?);
+    let found = match selected {
+        Some(id) => fence(id),
+        None => transcript.roots().iter().rev().find_map(|id| {
+            let is_answer = matches!(transcript.block(*id)?.kind, BlockKind::Assistant(_));
+            is_answer.then(|| fence(*id)).flatten()
+        }),
+    };
+    Some(vec![Chunk::Text(found?)])
+}
+
+/// The turn of the selected block, else the last one.
+pub fn turn_of(transcript: &Transcript, selected: Option<BlockId>) -> Option<Vec<Chunk>> {
+    let turn =
+        selected.and_then(|id| transcript.block(id)).map_or(transcript.turn(), |block| block.turn);
+    Some(of_turn(transcript, turn)).filter(|chunks| !chunks.is_empty())
+}
+
+fn last_answer(transcript: &Transcript) -> Option<BlockId> {
+    let is_answer = |id: &&BlockId| {
+        transcript.block(**id).is_some_and(|b| matches!(b.kind, BlockKind::Assistant(_)))
+    };
+    transcript.roots().iter().rev().find(is_answer).copied()
 }
 
 /// The text of the last fenced code block of `markdown` that is closed or still open.
@@ -74,40 +154,63 @@ pub fn fences(markdown: &str) -> Vec<String> {
     found
 }
 
-fn markdown<'a>(transcript: &Transcript, ids: impl Iterator<Item = &'a BlockId>) -> String {
-    let mut out = String::new();
+fn markdown(transcript: &Transcript, ids: &[BlockId]) -> Vec<Chunk> {
+    let mut out = Vec::new();
+    blocks(transcript, ids, &mut out);
+    if !out.is_empty() {
+        out.push(Chunk::Text("\n".to_owned()));
+    }
+    out
+}
+
+/// Blocks with what is nested in them, a blank line between each two.
+fn blocks(transcript: &Transcript, ids: &[BlockId], out: &mut Vec<Chunk>) {
     for id in ids {
         let Some(block) = transcript.block(*id) else {
             continue;
         };
-        let text = of_block(transcript, *id).unwrap_or_default();
-        if text.trim().is_empty() {
+        let chunks = chunks_of_block(transcript, *id).unwrap_or_default();
+        let is_blank = |chunk: &Chunk| matches!(chunk, Chunk::Text(text) if text.trim().is_empty());
+        if chunks.iter().all(is_blank) && block.children.is_empty() {
             continue;
         }
-        if !out.is_empty() {
-            out.push_str("\n\n");
+        let mut text = |text: &str| out.push(Chunk::Text(text.to_owned()));
+        text("\n\n");
+        match (&block.kind, chunks) {
+            (BlockKind::User(message), _) => {
+                let mut quoted = String::new();
+                quote(&mut quoted, &message.text);
+                text(&quoted);
+            }
+            (BlockKind::Assistant(message), _) => text(message.text.trim_end()),
+            (BlockKind::Plan(plan), _) => text(of_plan(plan).trim_end()),
+            (BlockKind::Thought(message), _) => {
+                text("<details><summary>thought</summary>\n\n");
+                text(message.text.trim_end());
+                text("\n\n</details>");
+            }
+            (BlockKind::Tool(call), chunks) => {
+                text(&format!("**{}**\n\n", call.title.replace('\n', " ")));
+                out.push(Chunk::Fenced(chunks));
+            }
+            (BlockKind::Subagent(agent), _) => {
+                text(&format!("**{}**\n\n{}", agent.title.replace('\n', " "), agent.description));
+            }
+            (_, chunks) => out.push(Chunk::Fenced(chunks)),
         }
-        match &block.kind {
-            BlockKind::User(_) => quote(&mut out, &text),
-            BlockKind::Assistant(_) | BlockKind::Plan(_) => out.push_str(text.trim_end()),
-            BlockKind::Thought(_) => {
-                out.push_str("<details><summary>thought</summary>\n\n");
-                out.push_str(text.trim_end());
-                out.push_str("\n\n</details>");
-            }
-            BlockKind::Tool(call) => {
-                out.push_str("**");
-                out.push_str(&call.title);
-                out.push_str("**\n\n");
-                fence(&mut out, &text);
-            }
-            _ => fence(&mut out, &text),
+        if !block.children.is_empty() {
+            let steps = format!("\n\n<details><summary>{} steps</summary>", block.children.len());
+            out.push(Chunk::Text(steps));
+            blocks(transcript, &block.children, out);
+            out.push(Chunk::Text("\n\n</details>".to_owned()));
         }
     }
-    if !out.is_empty() {
-        out.push('\n');
+    // Nothing is above the first block.
+    if let Some(Chunk::Text(first)) = out.first_mut()
+        && first == "\n\n"
+    {
+        first.clear();
     }
-    out
 }
 
 fn quote(out: &mut String, text: &str) {
@@ -129,39 +232,55 @@ fn fence(out: &mut String, text: &str) {
     }
 }
 
-fn of_tool(transcript: &Transcript, call: &ToolCall) -> String {
-    let mut parts: Vec<String> = Vec::new();
+fn of_tool(transcript: &Transcript, call: &ToolCall) -> Vec<Chunk> {
+    let mut parts: Vec<Vec<Chunk>> = Vec::new();
+    let text = |text: String| vec![Chunk::Text(text)];
     if let Some(command) = &call.command {
-        parts.push(format!("$ {command}"));
+        parts.push(text(format!("$ {command}")));
     }
     for part in &call.parts {
         match part {
-            ToolPart::Text(body) => parts.push(text_of(body)),
-            ToolPart::Diff(diff) => parts.push(format!(
-                "--- {path}\n{old}\n+++ {path}\n{new}",
-                path = diff.path,
-                old = diff.old.as_ref().map(text_of).unwrap_or_default(),
-                new = text_of(&diff.new)
-            )),
-            ToolPart::Terminal(id) => {
-                parts.extend(transcript.terminal(id).map(|terminal| text_of(&terminal.output)));
+            ToolPart::Text(body) => parts.push(vec![chunk_of(body)]),
+            ToolPart::Diff(diff) => {
+                let old = diff.old.as_ref().map_or(Chunk::Text(String::new()), chunk_of);
+                parts.push(vec![
+                    Chunk::Text(format!("--- {}\n", diff.path)),
+                    old,
+                    Chunk::Text(format!("\n+++ {}\n", diff.path)),
+                    chunk_of(&diff.new),
+                ]);
             }
-            ToolPart::Label(label) => parts.push(label.clone()),
+            ToolPart::Terminal(id) => {
+                let terminal = transcript.terminal(id);
+                parts.extend(terminal.map(|terminal| vec![chunk_of(&terminal.output)]));
+            }
+            ToolPart::Label(label) => parts.push(text(label.clone())),
         }
     }
     if !call.has_content() {
-        parts.push(text_of(&call.output));
+        parts.push(vec![chunk_of(&call.output)]);
     }
-    parts.retain(|part| !part.is_empty());
-    parts.join("\n")
+    parts.retain(|part| part.iter().any(|c| !matches!(c, Chunk::Text(text) if text.is_empty())));
+    let mut out = Vec::new();
+    for part in parts {
+        if !out.is_empty() {
+            out.push(Chunk::Text("\n".to_owned()));
+        }
+        out.extend(part);
+    }
+    out
 }
 
-/// What memory holds of a text, with a mark where the middle is on disk.
-fn text_of(body: &Body) -> String {
-    body.whole().map_or_else(
-        || format!("{}\n[… {} bytes …]\n{}", body.head(), body.dropped(), body.tail()),
-        str::to_owned,
-    )
+/// A text: what memory holds of it has a mark where the middle is on disk.
+fn chunk_of(body: &Body) -> Chunk {
+    if let Some(text) = body.whole() {
+        return Chunk::Text(text.to_owned());
+    }
+    let held = format!("{}\n[… {} bytes …]\n{}", body.head(), body.dropped(), body.tail());
+    match body.spill() {
+        Some(key) => Chunk::Spilled { key, held },
+        None => Chunk::Text(held),
+    }
 }
 
 fn of_plan(plan: &Plan) -> String {

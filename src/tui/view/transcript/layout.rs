@@ -88,6 +88,11 @@ impl Segment {
         matches!(self.kind, Kind::Whole)
     }
 
+    /// Whether it is a stretch of a code block.
+    pub(super) fn is_code(&self) -> bool {
+        matches!(&self.kind, Kind::Settled(unit) | Kind::Tail(unit) if unit.is_code())
+    }
+
     /// The rows, once drawn.
     pub(super) fn lines(&self) -> Option<&Rc<[Line<'static>]>> {
         self.lines.as_ref()
@@ -336,12 +341,21 @@ pub(super) fn desk<'a>(env: &Env<'a>, fold: &Fold, segment: &Segment) -> Desk<'a
     }
 }
 
+/// Whether a span of a row is the line number of a diff: a number or blanks, then a sign.
+pub(super) fn is_line_number(line: &Line<'_>, at: usize, theme: &Theme) -> bool {
+    let sign = line.spans.get(at + 1).map(|span| span.content.as_ref());
+    line.spans.get(at).is_some_and(|span| {
+        line.style.patch(span.style) == theme.line_number
+            && span.content.ends_with(' ')
+            && span.content.bytes().all(|b| b == b' ' || b.is_ascii_digit())
+            && matches!(sign, Some("+ " | "- " | "  "))
+    })
+}
+
 /// The half of a row of a diff drawn side by side, else the row.
 pub(super) fn half_of<'a>(line: &'a Line<'static>, right: bool, theme: &Theme) -> Line<'a> {
-    let is_number =
-        |span: &ratatui::text::Span<'_>| line.style.patch(span.style) == theme.line_number;
     let numbers: Vec<usize> =
-        (0..line.spans.len()).filter(|at| line.spans.get(*at).is_some_and(is_number)).collect();
+        (0..line.spans.len()).filter(|at| is_line_number(line, *at, theme)).collect();
     let bar = |at: usize| line.spans.get(at).is_some_and(|s| s.content == theme.glyphs.bar);
     // The second number comes right after the bar between the halves.
     let Some(middle) = numbers.get(1).map(|at| at.saturating_sub(1)).filter(|at| bar(*at)) else {
@@ -349,11 +363,11 @@ pub(super) fn half_of<'a>(line: &'a Line<'static>, right: bool, theme: &Theme) -
     };
     let blank = |spans: &[ratatui::text::Span<'_>]| {
         let cells: usize = spans.iter().map(|span| cell_width(&span.content)).sum();
-        ratatui::text::Span::styled(" ".repeat(cells), theme.line_number)
+        ratatui::text::Span::styled(" ".repeat(cells.saturating_sub(2)), theme.line_number)
     };
     let (left, rest) = line.spans.split_at_checked(middle + 1).unwrap_or((&line.spans, &[]));
     let spans = if right {
-        let sign = ratatui::text::Span::raw("");
+        let sign = ratatui::text::Span::raw("  ");
         [blank(left), sign].into_iter().chain(rest.iter().cloned()).collect()
     } else {
         left.get(..middle).unwrap_or_default().to_vec()

@@ -25,6 +25,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -92,9 +93,18 @@ pub struct TranscriptView {
     /// First and last top-level block of the last frame.
     visible: (usize, usize),
     kept: usize,
-    /// The block that is shown in full, and the revision that was read.
-    page: Option<(BlockId, u32, Pager)>,
+    /// What is shown in full on a page of its own.
+    page: Option<(PageKey, Pager)>,
     spilled: SpillReader,
+}
+
+/// Names what a page was made from.
+#[derive(Debug, Clone)]
+enum PageKey {
+    /// A block at a revision.
+    Block(BlockId, u32),
+    /// A text.
+    Text(Arc<str>),
 }
 
 /// Fetches a spilled text.
@@ -449,13 +459,32 @@ impl TranscriptView {
         theme: &Theme,
     ) -> Rc<[Line<'static>]> {
         let rev = transcript.block(id).map_or(0, |block| block.rev);
-        if !matches!(&self.page, Some((known, at, _)) if *known == id && *at == rev) {
+        let is_known = |(key, _): &(PageKey, Pager)| matches!(key, PageKey::Block(known, at) if *known == id && *at == rev);
+        if !self.page.as_ref().is_some_and(is_known) {
             let read = self.spilled.0.as_deref();
             let pager = Pager::of_block(transcript, id, |key| read.and_then(|read| read(key)));
-            self.page = pager.map(|pager| (id, rev, pager));
+            self.page = pager.map(|pager| (PageKey::Block(id, rev), pager));
         }
         match &mut self.page {
-            Some((_, _, pager)) => pager.lines(width, theme),
+            Some((_, pager)) => pager.lines(width, theme),
+            None => Rc::from([]),
+        }
+    }
+
+    /// Every row of a text, for a page of its own. Made once.
+    pub fn text_lines(
+        &mut self,
+        text: &Arc<str>,
+        width: usize,
+        theme: &Theme,
+    ) -> Rc<[Line<'static>]> {
+        let is_known = |(key, _): &(PageKey, Pager)| matches!(key, PageKey::Text(known) if Arc::ptr_eq(known, text));
+        if !self.page.as_ref().is_some_and(is_known) {
+            let pager = Pager::of_text("", &**text);
+            self.page = Some((PageKey::Text(Arc::clone(text)), pager));
+        }
+        match &mut self.page {
+            Some((_, pager)) => pager.lines(width, theme),
             None => Rc::from([]),
         }
     }
@@ -465,6 +494,11 @@ impl TranscriptView {
     pub fn find(&mut self, needle: &str) {
         self.ops.retain(|op| !matches!(op, Op::Find(_)));
         self.ops.push(Op::Find(needle.to_owned()));
+    }
+
+    /// Adds blocks whose text on disk has a match: the search stops at their cards too.
+    pub fn found_on_disk(&mut self, blocks: &[BlockId]) {
+        self.ops.push(Op::OnDisk(blocks.to_vec()));
     }
 
     /// Goes to the next or previous match.

@@ -29,6 +29,8 @@ pub(super) enum Op {
     All(bool),
     Find(String),
     NextMatch(bool),
+    Select(bool),
+    OnDisk(Vec<BlockId>),
 }
 
 impl TranscriptView {
@@ -81,21 +83,18 @@ impl TranscriptView {
         self.ops.push(Op::All(expanded));
     }
 
-    /// Selects the next or previous block on the screen, starting from the last one.
+    /// Selects the next or previous block, the lowest one on the screen first, and brings it into
+    /// sight.
     pub fn select_near(&mut self, forward: bool) {
-        let mut blocks: Vec<BlockId> = Vec::new();
-        for hit in self.hits.iter().flatten() {
-            if blocks.last() != Some(&hit.block) {
-                blocks.push(hit.block);
-            }
+        self.ops.push(Op::Select(forward));
+    }
+
+    /// Folds or unfolds the selected block, else the lowest card on the screen.
+    pub fn toggle_selected(&mut self) {
+        let lowest = || self.hits.iter().flatten().rev().find(|hit| hit.header);
+        if let Some(id) = self.selected.or_else(|| lowest().map(|hit| hit.block)) {
+            self.toggle(id);
         }
-        let at = self.selected.and_then(|id| blocks.iter().position(|block| *block == id));
-        let next = match (at, forward) {
-            (Some(at), true) => (at + 1).min(blocks.len().saturating_sub(1)),
-            (Some(at), false) => at.saturating_sub(1),
-            (None, _) => blocks.len().saturating_sub(1),
-        };
-        self.selected = blocks.get(next).copied();
     }
 
     pub(super) fn carry_out(&mut self, op: &Op, env: &Env<'_>) {
@@ -118,6 +117,12 @@ impl TranscriptView {
                     layout.invalidate();
                 }
             }
+            Op::OnDisk(ref blocks) => {
+                if let Some(search) = &mut self.search {
+                    search.add_on_disk(blocks);
+                }
+            }
+            Op::Select(forward) => self.select_now(forward, env),
             Op::Find(ref needle) => self.look_for(needle, env),
             Op::NextMatch(forward) => {
                 if let Some(search) = &mut self.search {
@@ -183,6 +188,65 @@ impl TranscriptView {
         if let Some(place) = self.place_of(id, env) {
             self.following = false;
             self.top = place;
+        }
+    }
+
+    fn select_now(&mut self, forward: bool, env: &Env<'_>) {
+        self.settle_top(env);
+        let lowest = self.hits.iter().flatten().last().map(|hit| hit.block);
+        let next = match self.selected {
+            Some(id) => self.neighbour(id, forward, env),
+            None => lowest.or_else(|| env.transcript.roots().last().copied()),
+        };
+        let Some(id) = next else {
+            return;
+        };
+        self.selected = Some(id);
+        let Some(place) = self.place_of(id, env) else {
+            return;
+        };
+        let height = u32::from(self.area.height);
+        let bottom = self.down(self.top, height.saturating_sub(2), env);
+        if place < self.top {
+            self.following = false;
+            self.top = self.up(place, 1, env).0;
+        } else if place > bottom {
+            self.following = false;
+            self.top = self.up(place, height / 2, env).0;
+        }
+    }
+
+    /// The block drawn after or before another one; unselectable ones are passed.
+    fn neighbour(&mut self, id: BlockId, forward: bool, env: &Env<'_>) -> Option<BlockId> {
+        let place = self.place_of(id, env)?;
+        let roots = env.transcript.roots().len();
+        let mut root = place.root;
+        let mut segment = Some(place.segment);
+        loop {
+            let count = self.segments(root, env);
+            let order: Vec<usize> = match (segment, forward) {
+                (Some(at), true) => (at + 1..count).collect(),
+                (Some(at), false) => (0..at).rev().collect(),
+                (None, true) => (0..count).collect(),
+                (None, false) => (0..count).rev().collect(),
+            };
+            let segments = self.layouts.get(&root).map(super::layout::Layout::segments)?;
+            let found = order
+                .into_iter()
+                .filter_map(|at| segments.get(at).map(|segment| segment.block))
+                .filter(|block| *block != id)
+                .find(|block| {
+                    let kind = env.transcript.block(*block).map(|block| &block.kind);
+                    !matches!(kind, None | Some(BlockKind::TurnEnd(_)))
+                });
+            if found.is_some() {
+                return found;
+            }
+            segment = None;
+            root = if forward { root + 1 } else { root.checked_sub(1)? };
+            if root >= roots {
+                return None;
+            }
         }
     }
 

@@ -9,6 +9,9 @@ use crate::tui::model::transcript::{Transcript, source};
 /// Matches beyond this are counted no more.
 const MAX_FOUND: usize = 10_000;
 
+/// The offset of a match that is on disk only.
+const ON_DISK: usize = usize::MAX;
+
 /// A match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
@@ -26,6 +29,8 @@ pub(super) struct Search {
     found: Vec<Found>,
     at: usize,
     revision: u64,
+    /// Blocks with matches that only their text on disk has.
+    on_disk: Vec<BlockId>,
 }
 
 impl Search {
@@ -55,9 +60,27 @@ impl Search {
             }));
             if self.found.len() >= MAX_FOUND {
                 self.found.truncate(MAX_FOUND);
-                return;
+                break;
             }
         }
+        self.merge();
+    }
+
+    /// Stops at these blocks as well.
+    pub(super) fn add_on_disk(&mut self, blocks: &[BlockId]) {
+        let here = self.current();
+        self.on_disk = blocks.to_vec();
+        self.merge();
+        self.at = here.and_then(|here| self.found.iter().position(|f| *f == here)).unwrap_or(0);
+    }
+
+    /// A block's match on disk comes after those that memory has of it.
+    fn merge(&mut self) {
+        self.found.retain(|found| found.offset != ON_DISK);
+        let stops = self.on_disk.iter();
+        self.found.extend(stops.map(|block| Found { block: *block, nth: 0, offset: ON_DISK }));
+        self.found.sort_by_key(|found| (found.block, found.offset));
+        self.found.dedup();
     }
 
     /// Goes to the next or previous match, around the end.

@@ -218,7 +218,14 @@ impl TranscriptView {
         };
         let source = layout.source(message).get(range.clone()).unwrap_or_default();
         let lines = segment.lines().map(|lines| &lines[..]).unwrap_or_default();
-        let drawn: Vec<Drawn> = lines.iter().map(|line| Drawn::of(line, env.theme)).collect();
+        let mut drawn: Vec<Drawn> = lines.iter().map(|line| Drawn::of(line, env.theme)).collect();
+        if segment.is_code()
+            && let (Some(row), Some(line)) = (drawn.first_mut(), lines.first())
+            && line.spans.get(1).is_some_and(|span| span.style == env.theme.code_label)
+        {
+            // The language stands above the code, outside of the range.
+            row.cells.iter_mut().for_each(|cell| cell.3 = false);
+        }
         let line = point.place.line.checked_sub(u32::from(segment.gap));
         let Some(line) = line.map(|line| line as usize) else {
             return range.start;
@@ -289,12 +296,7 @@ struct Joiner<'a> {
 }
 
 impl Joiner<'_> {
-    fn push(
-        &mut self,
-        row: &Drawn,
-        columns: std::ops::RangeInclusive<usize>,
-        out: &mut String,
-    ) {
+    fn push(&mut self, row: &Drawn, columns: std::ops::RangeInclusive<usize>, out: &mut String) {
         let whole = row.text_in(0..=usize::MAX);
         let text = row.text_in(columns);
         if let Some((above, cells)) = &self.last {
@@ -339,16 +341,13 @@ impl Drawn {
     fn of(line: &Line<'_>, theme: &Theme) -> Self {
         let mut drawn = Self::default();
         let mut column = 0;
-        let mut numbers = 0;
-        for span in &line.spans {
-            let style = line.style.patch(span.style);
+        let mut is_sign = false;
+        for (at, span) in line.spans.iter().enumerate() {
             let is_bar = span.content.trim_end() == theme.glyphs.bar;
-            let is_number = style == theme.line_number;
-            numbers = if is_number { 1 } else { numbers };
+            let is_number = layout::is_line_number(line, at, theme);
+            let is_deco = is_bar || is_number || is_sign;
             // After a line number comes the sign of the line, a span of its own.
-            let is_sign = numbers == 2;
-            numbers += usize::from(numbers > 0);
-            let is_deco = is_bar || is_number || is_sign || style == theme.code_label;
+            is_sign = is_number;
             for grapheme in span.content.graphemes(true) {
                 let cells = grapheme_width(grapheme);
                 drawn.cells.push((drawn.text.len(), column, cells, !is_deco));
@@ -414,8 +413,8 @@ fn words(row: &Drawn) -> Vec<std::ops::Range<usize>> {
     let mut out = Vec::new();
     let mut from = None;
     for at in 0..=row.cells.len() {
-        let is_word = row.cells.get(at).is_some_and(|cell| cell.3)
-            && !row.grapheme(at).trim().is_empty();
+        let is_word =
+            row.cells.get(at).is_some_and(|cell| cell.3) && !row.grapheme(at).trim().is_empty();
         match (from, is_word) {
             (None, true) => from = Some(at),
             (Some(start), false) => {
@@ -483,9 +482,7 @@ fn start_of(rows: &[Drawn], aligned: &Aligned, line: usize, column: usize) -> Op
         return Some(0);
     }
     let within = first.cells.iter().zip(aligned.get(line)?);
-    let here = within
-        .filter(|(cell, _)| cell.1 + cell.2 > column)
-        .find_map(|(_, place)| *place);
+    let here = within.filter(|(cell, _)| cell.1 + cell.2 > column).find_map(|(_, place)| *place);
     here.or_else(|| aligned.iter().skip(line + 1).flatten().find_map(|place| *place))
 }
 

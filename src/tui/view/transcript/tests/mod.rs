@@ -3,6 +3,9 @@ use std::time::{Duration, Instant};
 use ratatui::buffer::CellWidth;
 
 use super::*;
+
+mod bytes;
+mod select;
 use crate::tui::model::transcript::block::{PlanEntry, Priority, StepStatus};
 use crate::tui::model::transcript::body::{Body, DIFF_CAP, OUTPUT_CAP};
 use crate::tui::model::transcript::tool::{DiffPart, Exit, ToolKind, ToolPart};

@@ -1,0 +1,176 @@
+//! What reaches the terminal: bytes of a stream, frame by frame, read by a terminal's model.
+
+use super::*;
+use crate::tui::terminal::screen::Screen as Cells;
+use crate::tui::view::width::needs_anchor;
+
+const TEXT: &[&str] = &[
+    "Line {n} of *many* with `code` and 中文字符 in it\n",
+    "- item {n} ✅ done ⚠\u{fe0f} careful\n",
+    "\n",
+    "| a {n} | 한국어 |\n|---|---|\n| 1 | 👩‍🔬 |\n\n",
+    "```rust\nfn f{n}() { println!(\"{n}\"); }\n```\n",
+    "Plain words that are long enough to wrap in a narrow pane of tmux, number {n}.\n\n",
+];
+
+fn pieces() -> Vec<String> {
+    let lines: Vec<String> =
+        (0..2_000).map(|n| TEXT[n % TEXT.len()].replace("{n}", &n.to_string())).collect();
+    // Pieces end anywhere, as they do on the wire.
+    let all: Vec<char> = lines.concat().chars().collect();
+    all.chunks(37).map(|piece| piece.iter().collect()).collect()
+}
+
+/// Streams into a terminal of this size. Checks every frame; returns the terminal.
+fn stream(width: u16, height: u16) -> (vt100::Parser, Transcript) {
+    let mut t = Transcript::new();
+    t.begin_turn("go", vec![], 0);
+    let mut screen = Screen::new(width, height);
+    let mut cells = Cells::new(width, height);
+    let mut terminal = vt100::Parser::new(height, width, 0);
+    let mut out = Vec::new();
+    for (n, piece) in pieces().iter().enumerate() {
+        say(&mut t, Role::Assistant, piece, 0);
+        if n % 7 != 0 {
+            continue;
+        }
+        out.clear();
+        screen.view.render(&t, screen.area, cells.buffer(), &screen.theme, 0);
+        cells.flush(&mut out, Some((0, height - 1)), false).unwrap();
+        check(&out, n == 0, &terminal);
+        terminal.process(&out);
+    }
+    t.settle(0);
+    screen.view.render(&t, screen.area, cells.buffer(), &screen.theme, 0);
+    out.clear();
+    cells.flush(&mut out, Some((0, height - 1)), false).unwrap();
+    terminal.process(&out);
+    (terminal, t)
+}
+
+/// No clearing, no scrolling, nothing written that is there already, and the cursor placed after
+/// every cell whose width terminals may see otherwise.
+fn check(bytes: &[u8], first: bool, terminal: &vt100::Parser) {
+    let text = std::str::from_utf8(bytes).unwrap();
+    for forbidden in ["\x1b[2J", "\x1b[3J", "\x1b[J", "\x1b[K", "\x1bM", "\x1bc", "\n", "\r", "\t"]
+    {
+        assert!(!text.contains(forbidden), "{forbidden:?} in {text:?}");
+    }
+    let mut rest = text;
+    let (mut x, mut y) = (0u16, 0u16);
+    let mut style = String::from("\x1b[0m");
+    let mut placed = false;
+    let mut last = "";
+    let mut rewritten = 0;
+    let mut spill_until = (0u16, 0u16);
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix("\x1b[") {
+            let end = after.find(|c: char| c.is_ascii_alphabetic()).unwrap();
+            let (body, kind) = (&after[..end], &after[end..=end]);
+            match kind {
+                "H" => {
+                    let (row, column) = body.split_once(';').unwrap();
+                    y = row.parse::<u16>().unwrap() - 1;
+                    x = column.parse::<u16>().unwrap() - 1;
+                    placed = true;
+                }
+                "m" => style = format!("\x1b[{body}m"),
+                "h" | "l" => assert!(matches!(body, "?25"), "{body}"),
+                other => panic!("unexpected sequence {other:?}"),
+            }
+            rest = &after[end + 1..];
+            continue;
+        }
+        let run = rest.find('\x1b').unwrap_or(rest.len());
+        let graphemes: Vec<&str> =
+            unicode_segmentation::UnicodeSegmentation::graphemes(&rest[..run], true).collect();
+        for symbol in graphemes {
+            // A run of one symbol (a rule) may go on: nothing else is shifted by it.
+            assert!(placed || last == symbol, "written without a known place: {symbol:?}");
+            last = symbol;
+            let shown = terminal.screen().cell(y, x);
+            let same = shown.is_some_and(|cell| {
+                let old = if cell.has_contents() { cell.contents() } else { " " };
+                old == symbol
+            });
+            let may_be_spilled_on = y == spill_until.1 && x < spill_until.0;
+            rewritten += usize::from(same && style == "\x1b[0m" && !may_be_spilled_on && !first);
+            let cells = u16::try_from(crate::tui::view::width::cell_width(symbol)).unwrap();
+            x += cells;
+            if needs_anchor(symbol) {
+                placed = false;
+                let widest = u16::try_from(2 * symbol.chars().count()).unwrap();
+                spill_until = (x - cells + widest, y);
+            }
+        }
+        rest = &rest[run..];
+    }
+    // A cell whose colour alone changed is written too; of plain ones there are next to none.
+    assert!(rewritten * 4 <= text.len(), "{rewritten} cells of {} bytes unchanged", text.len());
+}
+
+fn rows_of(terminal: &vt100::Parser, width: u16) -> Vec<String> {
+    terminal.screen().rows(0, width).map(|row| row.trim_end().to_owned()).collect()
+}
+
+#[test]
+fn a_stream_of_two_thousand_lines_only_writes_what_changed_and_ends_as_drawn_at_once() {
+    for (width, height) in [(80, 24), (40, 12), (80, 12), (200, 60)] {
+        let (streamed, t) = stream(width, height);
+        let mut screen = Screen::new(width, height);
+        let mut cells = Cells::new(width, height);
+        screen.view.render(&t, screen.area, cells.buffer(), &screen.theme, 0);
+        let mut out = Vec::new();
+        cells.flush(&mut out, Some((0, height - 1)), false).unwrap();
+        let mut once = vt100::Parser::new(height, width, 0);
+        once.process(&out);
+        assert_eq!(rows_of(&streamed, width), rows_of(&once, width), "{width}x{height}");
+        assert_eq!(
+            streamed.screen().state_formatted(),
+            once.screen().state_formatted(),
+            "{width}x{height}"
+        );
+        assert_eq!(streamed.screen().scrollback(), 0);
+    }
+}
+
+#[test]
+fn a_frame_in_which_nothing_changed_writes_nothing() {
+    let t = conversation();
+    let mut screen = Screen::new(80, 24);
+    let mut cells = Cells::new(80, 24);
+    let mut frame = || {
+        let mut out = Vec::new();
+        screen.view.render(&t, screen.area, cells.buffer(), &screen.theme, 65_000);
+        cells.flush(&mut out, Some((0, 23)), false).unwrap();
+        out.len()
+    };
+    assert!(frame() > 0);
+    assert_eq!((frame(), frame()), (0, 0));
+}
+
+#[test]
+fn a_streaming_frame_is_small() {
+    let mut t = answer_so_far();
+    let mut screen = Screen::new(200, 60);
+    let mut cells = Cells::new(200, 60);
+    let mut sizes = Vec::new();
+    for n in 0..400 {
+        say(&mut t, Role::Assistant, &format!("word{n} and more. "), 0);
+        let mut out = Vec::new();
+        screen.view.render(&t, screen.area, cells.buffer(), &screen.theme, 0);
+        cells.flush(&mut out, None, false).unwrap();
+        sizes.push(out.len());
+    }
+    sizes.remove(0);
+    sizes.sort_unstable();
+    // One frame in eleven moves every row up, since a paragraph began a new one.
+    assert!(sizes[sizes.len() * 85 / 100] < 400, "{:?}", &sizes[sizes.len() * 80 / 100..]);
+    assert!(*sizes.last().unwrap() < 24 * 1024, "{:?}", sizes.last());
+}
+
+fn answer_so_far() -> Transcript {
+    let mut t = long(40);
+    t.begin_turn("go on", vec![], 0);
+    t
+}
