@@ -103,9 +103,8 @@ impl SpillReader {
             }
             // A character that the block's end cuts waits for the next one.
             let whole = match std::str::from_utf8(&bytes) {
-                Ok(_) => bytes.len(),
                 Err(error) if error.error_len().is_none() => error.valid_up_to(),
-                Err(_) => bytes.len(),
+                Ok(_) | Err(_) => bytes.len(),
             };
             let rest = bytes.split_off(whole);
             carried.push_str(&String::from_utf8_lossy(&bytes).to_lowercase());

@@ -76,17 +76,24 @@ pub enum SetClipboard {
     On,
 }
 
+/// A terminal that looks at a tmux session.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Client {
+    /// tmux's name for it.
+    pub name: String,
+    /// tmux believes that the terminal takes a clipboard.
+    pub takes: bool,
+    /// It was attached on this machine, not over ssh.
+    pub is_local: bool,
+}
+
 /// What tmux tells about itself and the client that looks at us.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tmux {
     /// Its version is 3.2 or later: `load-buffer -w` hands the text to a client's terminal.
     pub hands_over: bool,
     /// The client that was used last; nobody may be attached.
-    pub client: Option<String>,
-    /// tmux believes that this client's terminal takes a clipboard.
-    pub client_takes: bool,
-    /// The client was attached on this machine, not over ssh.
-    pub client_is_local: bool,
+    pub client: Option<Client>,
     /// `set-clipboard`.
     pub set_clipboard: SetClipboard,
     /// `allow-passthrough`.
@@ -200,17 +207,21 @@ fn usual(around: &Surroundings, native: Option<Step>) -> Plan {
 /// the one that tmux was started from. A terminal on this machine may ignore what tmux sends it,
 /// so its system clipboard is set as well.
 fn in_tmux(tmux: &Tmux, native: Option<Step>) -> Vec<Step> {
+    let Some(client) = &tmux.client else {
+        return vec![Step::TmuxBuffer(None)];
+    };
     let mut steps = Vec::new();
-    let handed = tmux.hands_over && tmux.client_takes;
-    steps.push(Step::TmuxBuffer(tmux.client.clone().filter(|_| handed)));
-    if !handed && tmux.client.is_some() {
+    if tmux.hands_over && client.takes {
+        steps.push(Step::TmuxBuffer(Some(client.name.clone())));
+    } else {
+        steps.push(Step::TmuxBuffer(None));
         if tmux.passthrough {
             steps.push(Step::Osc52(Wrap::Tmux));
         } else if !tmux.hands_over && tmux.set_clipboard == SetClipboard::On {
             steps.push(Step::Osc52(Wrap::Plain));
         }
     }
-    if tmux.client_is_local && tmux.client.is_some() {
+    if client.is_local {
         steps.extend(native);
     }
     steps
@@ -228,7 +239,9 @@ fn wrap(multiplexer: &Multiplexer) -> Wrap {
 
 fn client(multiplexer: &Multiplexer) -> Option<String> {
     match multiplexer {
-        Multiplexer::Tmux(tmux) if tmux.hands_over => tmux.client.clone(),
+        Multiplexer::Tmux(tmux) if tmux.hands_over => {
+            tmux.client.as_ref().map(|client| client.name.clone())
+        }
         _ => None,
     }
 }
@@ -265,8 +278,8 @@ struct Facts {
     screen: bool,
     /// The pane we are in.
     tmux: Option<String>,
-    wayland: bool,
-    x11: bool,
+    /// Programs that would fit the desktop.
+    fitting: Vec<Tool>,
     path: OsString,
 }
 
@@ -290,26 +303,24 @@ impl Facts {
                 || text("TERM_PROGRAM").is_some_and(|program| program == "Apple_Terminal"),
             screen: is("STY") && !is("TMUX"),
             tmux: is("TMUX").then(|| text("TMUX_PANE").unwrap_or_default()),
-            wayland: is("WAYLAND_DISPLAY"),
-            x11: is("DISPLAY"),
+            fitting: [
+                (Tool::Pbcopy, cfg!(target_os = "macos")),
+                (Tool::WlCopy, is("WAYLAND_DISPLAY")),
+                (Tool::Xclip, is("DISPLAY")),
+                (Tool::Xsel, is("DISPLAY")),
+            ]
+            .into_iter()
+            .filter(|(_, fits)| *fits)
+            .map(|(tool, _)| tool)
+            .collect(),
             path: var("PATH").unwrap_or_default(),
         }
     }
 
     fn tools(&self) -> Vec<Tool> {
-        let offered = [
-            (Tool::Pbcopy, cfg!(target_os = "macos")),
-            (Tool::WlCopy, self.wayland),
-            (Tool::Xclip, self.x11),
-            (Tool::Xsel, self.x11),
-        ];
         let on_path =
             |name: &str| std::env::split_paths(&self.path).any(|dir| dir.join(name).is_file());
-        offered
-            .into_iter()
-            .filter(|(tool, fits)| *fits && on_path(tool.command().0))
-            .map(|(tool, _)| tool)
-            .collect()
+        self.fitting.iter().copied().filter(|tool| on_path(tool.command().0)).collect()
     }
 }
 
@@ -502,9 +513,11 @@ fn read_tmux(told: &str, ssh: Option<&str>) -> Tmux {
         (field(), field(), field(), field(), field());
     Tmux {
         hands_over: at_least_3_2(version),
-        client: (!client.is_empty()).then(|| client.to_owned()),
-        client_takes: features.split(',').any(|feature| feature == "clipboard"),
-        client_is_local: ssh.is_none_or(|line| !line.starts_with("SSH_CONNECTION=")),
+        client: (!client.is_empty()).then(|| Client {
+            name: client.to_owned(),
+            takes: features.split(',').any(|feature| feature == "clipboard"),
+            is_local: ssh.is_none_or(|line| !line.starts_with("SSH_CONNECTION=")),
+        }),
         set_clipboard: match set_clipboard {
             "on" | "2" => SetClipboard::On,
             "off" | "0" => SetClipboard::Off,

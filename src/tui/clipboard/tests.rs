@@ -3,8 +3,7 @@ use super::*;
 fn tmux(change: impl FnOnce(&mut Tmux)) -> Surroundings {
     let mut tmux = Tmux {
         hands_over: true,
-        client: Some("/dev/pts/3".to_owned()),
-        client_takes: true,
+        client: Some(Client { name: "/dev/pts/3".to_owned(), takes: true, is_local: false }),
         ..Tmux::default()
     };
     change(&mut tmux);
@@ -52,13 +51,13 @@ fn the_way_follows_the_surroundings() {
         ),
         (
             "tmux whose client takes none, passthrough off",
-            tmux(|t| t.client_takes = false),
+            tmux(|t| t.client.as_mut().unwrap().takes = false),
             vec![vec![alone.clone()], vec![FILE]],
         ),
         (
             "tmux whose client takes none, passthrough on",
             tmux(|t| {
-                t.client_takes = false;
+                t.client.as_mut().unwrap().takes = false;
                 t.passthrough = true;
             }),
             vec![vec![alone.clone(), Step::Osc52(Wrap::Tmux)], vec![FILE]],
@@ -76,14 +75,7 @@ fn the_way_follows_the_surroundings() {
             tmux(|t| t.hands_over = false),
             vec![vec![alone.clone()], vec![FILE]],
         ),
-        (
-            "tmux that nobody looks at",
-            tmux(|t| {
-                t.client = None;
-                t.client_is_local = true;
-            }),
-            vec![vec![alone], vec![FILE]],
-        ),
+        ("tmux that nobody looks at", tmux(|t| t.client = None), vec![vec![alone], vec![FILE]]),
         (
             "a tmux that cannot be asked",
             Surroundings { multiplexer: Multiplexer::MuteTmux, ..here(&[]) },
@@ -107,7 +99,7 @@ fn the_way_follows_the_surroundings() {
 
 #[test]
 fn a_local_client_of_tmux_gets_the_system_clipboard_too() {
-    let mut around = tmux(|t| t.client_is_local = true);
+    let mut around = tmux(|t| t.client.as_mut().unwrap().is_local = true);
     around.tools = vec![Tool::Pbcopy];
     assert_eq!(plan(&around, 10), [vec![buffer(), Step::Native(Tool::Pbcopy)], vec![FILE]]);
 }
@@ -144,10 +136,11 @@ fn tmux_is_understood_in_every_version() {
     }
     let told = "3.5a\t/dev/ttys004\t256,clipboard,title\texternal\toff\n";
     let read = read_tmux(told, Some("SSH_CONNECTION=10.0.0.2 5 10.0.0.1 22\n"));
-    assert_eq!(read.client.as_deref(), Some("/dev/ttys004"));
-    assert!(read.hands_over && read.client_takes && !read.client_is_local && !read.passthrough);
-    assert!(read_tmux(told, Some("-SSH_CONNECTION\n")).client_is_local);
-    assert!(read_tmux(told, None).client_is_local);
+    let client = |is_local| Client { name: "/dev/ttys004".to_owned(), takes: true, is_local };
+    assert_eq!(read.client, Some(client(false)));
+    assert!(read.hands_over && !read.passthrough);
+    assert_eq!(read_tmux(told, Some("-SSH_CONNECTION\n")).client, Some(client(true)));
+    assert_eq!(read_tmux(told, None).client, Some(client(true)));
     assert_eq!(read_tmux("3.4\t\t\ton\tall", None).client, None);
 }
 

@@ -20,7 +20,7 @@ pub enum Chunk {
         held: String,
     },
     /// What is fenced once it is complete: only then is it known how long the fence must be.
-    Fenced(Vec<Chunk>),
+    Fenced(Vec<Self>),
 }
 
 /// Puts chunks together. `read` fetches what is on disk; where it cannot, what memory holds is

@@ -455,12 +455,9 @@ fn find_word(
         let grapheme = row.grapheme(n);
         let reach = if hits.is_empty() { NEAR } else { NEAR_CHAR };
         let rest = source.get(here..).unwrap_or_default();
-        match rest.find(grapheme).filter(|found| *found <= reach) {
-            Some(found) => {
-                hits.push((n, here + found));
-                here += found + grapheme.len();
-            }
-            None => continue,
+        if let Some(found) = rest.find(grapheme).filter(|found| *found <= reach) {
+            hits.push((n, here + found));
+            here += found + grapheme.len();
         }
     }
     // A mark that is drawn only (a bullet, a frame) finds nothing, or next to nothing.
@@ -496,7 +493,7 @@ fn end_of(rows: &[Drawn], aligned: &Aligned, line: usize, column: usize) -> Opti
             .enumerate()
             .filter(|(_, (cell, _))| cell.1 <= column)
             .filter_map(|(at, (_, place))| place.map(|place| past(row, at, place)))
-            .last()
+            .next_back()
     };
     last(line, column).or_else(|| (0..line).rev().find_map(|row| last(row, usize::MAX)))
 }
