@@ -139,6 +139,8 @@ pub(super) struct ToolStep {
     pub(super) bare: bool,
     /// Goes on here when the permission was refused.
     pub(super) denied: Option<Steps>,
+    /// Goes on here when the call has run.
+    pub(super) granted: Option<Steps>,
     /// What is written when the call runs; never from data, only for an edit that was asked for.
     #[serde(skip)]
     pub(super) write: Option<super::player::WriteFile>,
@@ -175,6 +177,8 @@ pub(super) struct EditStep {
     pub(super) permission: Option<PermissionStep>,
     #[serde(default)]
     pub(super) denied: Option<Steps>,
+    #[serde(default)]
+    pub(super) granted: Option<Steps>,
 }
 
 /// A plan and how the turn goes on after each answer.

@@ -169,6 +169,10 @@ impl Player {
             },
         };
         self.beat(step.takes.max(20), action);
+        if let Some(steps) = &step.granted {
+            let child = self.child();
+            self.push(Arc::clone(steps), child);
+        }
     }
 
     fn outcome(&self, step: &ToolStep, duration: u64) -> Outcome {
@@ -197,6 +201,7 @@ impl Player {
             result: Text::One(format!("The file {path} has been updated.")),
             display: Some(file_diff(&path, &old, &new)),
             denied: step.denied.clone(),
+            granted: step.granted.clone(),
             write: self.vars.write_files.then(|| WriteFile { path: step.path.clone(), old, new }),
             ..ToolStep::default()
         };
