@@ -25,8 +25,6 @@ use crate::config::Config;
 pub(crate) const AUTH_AGENT: &str = "zcode-credentials";
 /// The method that runs `zcode-acp login` in the client's terminal.
 const AUTH_TERMINAL: &str = "zcode-login";
-/// Cancels that may wait; one is taken at once.
-const CANCELS: usize = 64;
 
 /// The bridge as a value: connect it to a transport (`serve`) or to a client in this process.
 #[derive(Debug, Clone)]
@@ -62,12 +60,11 @@ type Registry = mpsc::Sender<ToRegistry>;
 impl ConnectTo<Client> for BridgeAgent {
     async fn connect_to(self, client: impl ConnectTo<Agent>) -> Result<(), AcpError> {
         let (inbox, inbox_rx) = mpsc::channel(registry::INBOX);
-        let (cancels, cancels_rx) = mpsc::channel(CANCELS);
         let Self { config, outflow, stop } = self;
-        let channels =
-            Channels { itself: inbox.clone(), inbox: inbox_rx, cancels: cancels_rx, stop, outflow };
-        let all: [Registry; 12] = std::array::from_fn(|_| inbox.clone());
-        let [init, auth, new, load, resume, list, close, fork, prompt, mode, option, other] = all;
+        let channels = Channels { itself: inbox.clone(), inbox: inbox_rx, stop, outflow };
+        let all: [Registry; 13] = std::array::from_fn(|_| inbox.clone());
+        let [init, auth, new, load, resume, list, close, fork, prompt, mode, option, stop, other] =
+            all;
         drop(inbox);
         Agent
             .v1()
@@ -160,13 +157,8 @@ impl ConnectTo<Client> for BridgeAgent {
                 async move |request: acp::ForkSessionRequest,
                             responder: Responder<acp::ForkSessionResponse>,
                             _cx| {
-                    for_session(
-                        &fork,
-                        &request.session_id,
-                        Request::Fork,
-                        responder.erase_to_json(),
-                    )
-                    .await
+                    hand_over(&fork, ToRegistry::Fork(request, responder.erase_to_json())).await;
+                    Ok(())
                 },
                 on_receive_request!(),
             )
@@ -202,7 +194,7 @@ impl ConnectTo<Client> for BridgeAgent {
             )
             .on_receive_notification(
                 async move |cancel: acp::CancelNotification, _cx| {
-                    cancels.send(cancel.session_id.0.to_string()).await.ok();
+                    hand_over(&stop, ToRegistry::Cancel(cancel.session_id.0.to_string())).await;
                     Ok(())
                 },
                 on_receive_notification!(),

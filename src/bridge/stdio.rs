@@ -10,6 +10,12 @@
 //! event (never while it holds a cancel or an answer back); its mailbox fills, the engine's reader
 //! stops, the engine's pipe fills. Without pressure `ready` is one load of an atomic.
 //!
+//! # A client that does not wait for `initialize`
+//!
+//! The SDK refuses every request that comes before the answer to `initialize` has left. A client
+//! that writes `initialize` and its first requests in one go is right all the same: what comes
+//! behind `initialize` is read when its answer is on its way.
+//!
 //! In process nothing is written: there [`Metered`] sits between agent and client, counts every
 //! notification that goes to the client, and the client tells with [`Outflow::taken`] how many of
 //! them it has handled (replies and requests are few, and the SDK hands them out by itself).
@@ -19,7 +25,7 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use agent_client_protocol::{
@@ -152,7 +158,9 @@ where
                 std::future::pending::<()>().await;
             }
         };
+        let greeting = Greeting::default();
         let writer = Writer {
+            greeting: greeting.clone(),
             out: self.writer,
             rx,
             buffer: Vec::new(),
@@ -161,7 +169,7 @@ where
             open: true,
             trace: self.trace.clone(),
         };
-        let input = Incoming { tx, max_line: self.max_line, trace: self.trace };
+        let input = Incoming { tx, max_line: self.max_line, trace: self.trace, greeting };
         let work = drive(self.reader, writer, input, finish.boxed());
         (theirs, work.boxed(), ask_finish)
     }
@@ -224,11 +232,46 @@ struct Incoming {
     tx: mpsc::UnboundedSender<TransportFrame>,
     max_line: usize,
     trace: Trace,
+    greeting: Greeting,
+}
+
+/// The `initialize` that is being answered, shared by both directions.
+#[derive(Debug, Clone, Default)]
+struct Greeting(Arc<GreetingState>);
+
+#[derive(Debug, Default)]
+struct GreetingState {
+    waits: AtomicBool,
+    answered: Notify,
+}
+
+impl Greeting {
+    /// The client's message was handed on: returns when more may follow.
+    async fn pass(&self) {
+        while self.0.waits.load(Ordering::Acquire) {
+            self.0.answered.notified().await;
+        }
+    }
+
+    fn begin(&self) {
+        self.0.waits.store(true, Ordering::Release);
+    }
+
+    /// A response leaves. Before `initialize` is answered there is no other.
+    fn answer(&self) {
+        if self.0.waits.swap(false, Ordering::AcqRel) {
+            self.0.answered.notify_one();
+        }
+    }
+}
+
+fn is_initialize(frame: &TransportFrame) -> bool {
+    matches!(frame, TransportFrame::Single(RawJsonRpcMessage::Request(request)) if &*request.method == "initialize")
 }
 
 /// Hands every line to the agent until the input ends.
 async fn read<R: AsyncRead + Unpin>(mut reader: R, input: Incoming) -> io::Result<()> {
-    let Incoming { tx, max_line, trace } = input;
+    let Incoming { tx, max_line, trace, greeting } = input;
     let mut lines = LineBuffer::default();
     loop {
         let ended = reader.read_buf(lines.space()).await? == 0;
@@ -238,8 +281,15 @@ async fn read<R: AsyncRead + Unpin>(mut reader: R, input: Incoming) -> io::Resul
                 Some(Line::Bytes(line)) => frame(line, &trace),
                 Some(Line::TooLong) => too_long(max_line),
             };
+            let greets = is_initialize(&frame);
+            if greets {
+                greeting.begin();
+            }
             if tx.unbounded_send(frame).is_err() {
                 return Ok(());
+            }
+            if greets {
+                greeting.pass().await;
             }
         }
         if ended {
@@ -282,6 +332,7 @@ struct Writer<W> {
     outflow: Outflow,
     open: bool,
     trace: Trace,
+    greeting: Greeting,
 }
 
 impl<W: AsyncWrite + Unpin> Writer<W> {
@@ -319,6 +370,9 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         loop {
             match self.rx.poll_next_unpin(cx) {
                 Poll::Ready(Some(frame)) => {
+                    if matches!(&frame, TransportFrame::Single(RawJsonRpcMessage::Response(_))) {
+                        self.greeting.answer();
+                    }
                     let before = self.buffer.len();
                     append(&mut self.buffer, &frame);
                     if self.trace.is_on() {
@@ -643,6 +697,26 @@ mod tests {
         assert!(matches!(&frames[2], TransportFrame::Malformed { raw, .. } if raw == "not json"));
         assert!(matches!(&frames[3], TransportFrame::Single(RawJsonRpcMessage::Notification(_))));
         assert_eq!(frames.len(), 4);
+        drop(tx);
+        driver.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_follows_initialize_is_read_when_its_answer_leaves() {
+        let (channel, driver, (mut input, _output)) = transport(1 << 16, 1000, &Outflow::new());
+        let driver = tokio::spawn(driver);
+        let text = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{}}\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"session/new\"}\n";
+        input.write_all(text.as_bytes()).await.unwrap();
+        drop(input);
+        let (mut rx, tx) = channel.into_parts();
+        assert!(matches!(rx.next().await, Some(frame) if is_initialize(&frame)));
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert!(rx.next().now_or_never().is_none());
+        let answer = TransportFrame::parse_json(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        tx.unbounded_send(answer).unwrap();
+        assert!(matches!(rx.next().await, Some(TransportFrame::Single(_))));
         drop(tx);
         driver.await.unwrap().unwrap();
     }

@@ -1,8 +1,9 @@
 //! One task per session: carries out the effects of its machine, in order, and feeds it what comes.
 //!
 //! Never waits for the engine or the client inline: replies and answers are futures that come back
-//! as inputs, so the engine's mailbox is always drained. A cancel has a channel of its own that is
-//! looked at first. Events come before replies, as the engine wrote them. Started by the registry.
+//! as inputs, so the engine's mailbox is always drained. What the client asks (a cancel among it, in
+//! the order asked) is looked at first. Events come before replies, as the engine wrote them.
+//! Started by the registry.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,9 +19,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::machine::{
-    ClientAnswer, Effect, EngineUp, Input, Machine, Now, ReqId, Request, Seed, Token,
+    ClientAnswer, Effect, EngineUp, Forked, Input, Machine, Now, ReqId, Request, Seed, Token,
 };
-use super::registry::ToRegistry;
+use super::registry::{Fork, ToRegistry};
 use crate::approvals::{ApprovalBridge, Verdict};
 use crate::bridge::engine::event::EngineEvent;
 use crate::bridge::engine::{EngineError, EngineHandle, RpcError};
@@ -31,6 +32,9 @@ const EVENTS: usize = 1024;
 /// After this many events in a row replies and deadlines get their turn.
 const STREAK: u32 = 128;
 
+/// Turns of the scheduler that an update needs to its transport.
+const ROUNDS: usize = 4;
+
 /// A message to a session.
 pub(crate) enum ToSession {
     /// A request of the client's and where its answer goes.
@@ -39,6 +43,8 @@ pub(crate) enum ToSession {
     AlsoKnownAs(acp::SessionId),
     /// Something of the engine's that was routed to nobody.
     Stray(Box<EngineEvent>),
+    /// `session/cancel`
+    Cancel,
     /// `session/cancel` for an id that is no session of ours: perhaps one of this session's children.
     CancelChild(String),
 }
@@ -48,7 +54,6 @@ pub(crate) struct Surroundings {
     pub(crate) client: ConnectionTo<Client>,
     pub(crate) registry: mpsc::Sender<ToRegistry>,
     pub(crate) mailbox: mpsc::Receiver<ToSession>,
-    pub(crate) cancels: mpsc::Receiver<()>,
     pub(crate) approvals: Option<ApprovalBridge>,
     pub(crate) outflow: Outflow,
 }
@@ -75,6 +80,7 @@ struct Actor {
     external: HashMap<Token, AbortHandle>,
     deadlines: BTreeSet<(Instant, Token)>,
     timers: HashMap<Token, Instant>,
+    outflow: Outflow,
     next_req: u64,
     began: Instant,
     ended: bool,
@@ -82,7 +88,7 @@ struct Actor {
 
 /// Runs a session until it ends or the bridge does.
 pub(crate) async fn run(seed: Seed, around: Surroundings) {
-    let Surroundings { client, registry, mut mailbox, mut cancels, approvals, outflow } = around;
+    let Surroundings { client, registry, mut mailbox, approvals, outflow } = around;
     let (events, mut event_rx) = mpsc::channel(EVENTS);
     let mut actor = Actor {
         acp_id: seed.acp_id.clone(),
@@ -97,6 +103,7 @@ pub(crate) async fn run(seed: Seed, around: Surroundings) {
         asks: HashMap::new(),
         approvals,
         external: HashMap::new(),
+        outflow: outflow.clone(),
         deadlines: BTreeSet::new(),
         timers: HashMap::new(),
         next_req: 1,
@@ -118,10 +125,14 @@ pub(crate) async fn run(seed: Seed, around: Surroundings) {
         let next = actor.deadlines.first().map(|(at, _)| *at);
         let input = tokio::select! {
             biased;
-            Some(()) = cancels.recv() => Some(Input::Cancel),
-            // A client that lags holds the engine back; cancels, replies and requests go on.
+            message = mailbox.recv() => match message {
+                Some(message) => actor.accept(message),
+                None => Some(Input::Shutdown),
+            },
+            // A client that lags holds the engine back; requests, replies and deadlines go on.
             () = outflow.ready(), if outflow.is_pressed() => None,
-            Some(event) = event_rx.recv(), if !outflow.is_pressed() => {
+            // What happens while a history is replayed is shown after it.
+            Some(event) = event_rx.recv(), if !outflow.is_pressed() && !actor.machine.is_replaying() => {
                 streak += 1;
                 Some(Input::Engine(event))
             }
@@ -129,10 +140,6 @@ pub(crate) async fn run(seed: Seed, around: Surroundings) {
             () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
                 actor.due().map(Input::Timer)
             }
-            message = mailbox.recv() => match message {
-                Some(message) => actor.accept(message),
-                None => Some(Input::Shutdown),
-            },
         };
         if let Some(input) = input {
             actor.feed(input, &mut effects);
@@ -215,6 +222,7 @@ impl Actor {
                 self.requests.insert(req, (*responder, abort));
                 Some(Input::Request(req, *request))
             }
+            ToSession::Cancel => Some(Input::Cancel),
             ToSession::CancelChild(id) => Some(Input::CancelChild(id)),
             ToSession::AlsoKnownAs(id) => {
                 if !self.ids.contains(&id) {
@@ -309,7 +317,8 @@ impl Actor {
             Effect::Record(record) => {
                 self.tell_registry(ToRegistry::Record { acp_id: self.acp_id.clone(), record });
             }
-            Effect::Adopt { req, engine_sid, workspace } => self.adopt(req, engine_sid, workspace),
+            Effect::Adopt { req, made } => self.adopt(req, made),
+            Effect::Room { token } => self.await_room(token),
             Effect::Ended => self.ended = true,
         }
     }
@@ -372,12 +381,28 @@ impl Actor {
         }
     }
 
-    fn adopt(&mut self, req: ReqId, engine_sid: String, workspace: Option<Value>) {
+    fn adopt(&mut self, req: ReqId, made: Forked) {
         if let Some((responder, abort)) = self.requests.remove(&req) {
             abort.abort();
-            let parent = self.acp_id.clone();
-            self.tell_registry(ToRegistry::Adopt { responder, engine_sid, workspace, parent });
+            let fork = Fork { responder, parent: self.acp_id.clone(), made };
+            self.tell_registry(ToRegistry::Adopt(Box::new(fork)));
         }
+    }
+
+    /// Comes back when the client has taken what it was sent.
+    fn await_room(&mut self, token: Token) {
+        let outflow = self.outflow.clone();
+        self.arrivals.push(
+            async move {
+                // The connection has to see the updates before the gauge can tell of them.
+                for _ in 0..ROUNDS {
+                    tokio::task::yield_now().await;
+                }
+                outflow.ready().await;
+                Arrival::Input(Input::Timer(token))
+            }
+            .boxed(),
+        );
     }
 
     /// The registry's queue is deep and it never waits for a session, so this hardly ever fails;

@@ -2,10 +2,12 @@
 //!
 //! `<zcode home>/v2/acp-lazy-sessions.json`, an object of ACP id to record, in the form the other
 //! public bridge writes, so that ids survive a change of bridge. Several bridges share it: every
-//! write reads it again, merges, writes a temporary file and renames it. Failures are reported to
-//! the caller, who logs them; a session never fails because of this file. Called by the registry.
+//! write locks its directory, reads it again, merges, writes a temporary file and renames it.
+//! Failures are reported to the caller, who logs them; a session never fails because of this file.
+//! Called by the registry, which saves many changes at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -17,6 +19,9 @@ use serde_json::{Map, Value};
 const UNUSED_FOR: u64 = 30 * 24 * 60 * 60 * 1_000;
 /// Temporary files older than this are leftovers of a crash.
 const LEFTOVER: Duration = Duration::from_hours(1);
+/// How often, and how far apart, the lock is tried; another bridge holds it for a millisecond.
+const LOCK_TRIES: u32 = 100;
+const LOCK_GAP: Duration = Duration::from_millis(1);
 
 /// What is known about one ACP id.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -56,12 +61,17 @@ pub(crate) struct ModelChoice {
 pub(crate) struct AliasFile {
     path: PathBuf,
     known: BTreeMap<String, Alias>,
+    changed: BTreeSet<String>,
 }
 
 impl AliasFile {
     /// The file below ZCode's directory; nothing is read yet.
     pub(crate) fn new(zcode_home: &Path) -> Self {
-        Self { path: zcode_home.join("v2").join("acp-lazy-sessions.json"), known: BTreeMap::new() }
+        Self {
+            path: zcode_home.join("v2").join("acp-lazy-sessions.json"),
+            known: BTreeMap::new(),
+            changed: BTreeSet::new(),
+        }
     }
 
     /// Looks an id up, reading the file again when this process does not know it.
@@ -91,16 +101,52 @@ impl AliasFile {
         oldest.into_iter().map(|(sid, (_, id))| (sid, id)).collect()
     }
 
-    /// Adds or replaces a record and writes the merged file.
+    /// Adds or replaces a record; [`AliasFile::save`] writes it.
+    pub(crate) fn set(&mut self, acp_id: &str, alias: Alias) {
+        self.known.insert(acp_id.to_owned(), alias);
+        self.changed.insert(acp_id.to_owned());
+    }
+
+    /// Writes what changed, merged with what others wrote. Records that this process knows and the
+    /// file lost (it was torn) come back.
     ///
     /// # Errors
-    /// The system's, when the file cannot be written; the record is kept in memory all the same.
-    pub(crate) fn put(&mut self, acp_id: &str, alias: Alias, now_ms: u64) -> io::Result<()> {
-        self.known.insert(acp_id.to_owned(), alias.clone());
+    /// The system's, when the file cannot be written; the records are kept in memory all the same.
+    pub(crate) fn save(&mut self, now_ms: u64) -> io::Result<()> {
+        if self.changed.is_empty() {
+            return Ok(());
+        }
+        let changed = std::mem::take(&mut self.changed);
+        let dir = self.path.parent().ok_or_else(|| io::Error::other("no directory"))?;
+        std::fs::create_dir_all(dir)?;
+        // Held until the new file is in its place.
+        let _lock = lock(dir);
         let mut all = read(&self.path, now_ms);
-        all.insert(acp_id.to_owned(), alias);
-        write(&self.path, &all)
+        for (id, alias) in &self.known {
+            if changed.contains(id) || (!all.contains_key(id) && is_kept(alias, now_ms)) {
+                all.insert(id.clone(), alias.clone());
+            }
+        }
+        write(&self.path, dir, &all)
     }
+}
+
+/// Keeps other bridges from writing at the same time. One that holds the lock for long (it was
+/// stopped) is not waited for: then the last writer wins.
+fn lock(dir: &Path) -> Option<File> {
+    let dir = File::open(dir).ok()?;
+    for _ in 0..LOCK_TRIES {
+        match dir.try_lock() {
+            Ok(()) => return Some(dir),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_GAP),
+            Err(TryLockError::Error(_)) => return None,
+        }
+    }
+    None
+}
+
+fn is_kept(alias: &Alias, now_ms: u64) -> bool {
+    alias.zcode_sid.is_some() || alias.created_at.saturating_add(UNUSED_FOR) > now_ms
 }
 
 /// Reads what can be read; a torn or foreign file counts as empty, a torn record is left out.
@@ -111,13 +157,11 @@ fn read(path: &Path, now_ms: u64) -> BTreeMap<String, Alias> {
     };
     map.into_iter()
         .filter_map(|(id, value)| Some((id, serde_json::from_value::<Alias>(value).ok()?)))
-        .filter(|(_, alias)| alias.zcode_sid.is_some() || alias.created_at + UNUSED_FOR > now_ms)
+        .filter(|(_, alias)| is_kept(alias, now_ms))
         .collect()
 }
 
-fn write(path: &Path, all: &BTreeMap<String, Alias>) -> io::Result<()> {
-    let dir = path.parent().ok_or_else(|| io::Error::other("no directory"))?;
-    std::fs::create_dir_all(dir)?;
+fn write(path: &Path, dir: &Path, all: &BTreeMap<String, Alias>) -> io::Result<()> {
     sweep(dir);
     let text = serde_json::to_string_pretty(all).map_err(io::Error::other)?;
     let unique = uuid::Uuid::new_v4().simple().to_string();
@@ -171,6 +215,13 @@ mod tests {
             zcode_sid: sid.map(Into::into),
             created_at: at,
             ..Alias::default()
+        }
+    }
+
+    impl AliasFile {
+        fn put(&mut self, acp_id: &str, alias: Alias, now_ms: u64) -> io::Result<()> {
+            self.set(acp_id, alias);
+            self.save(now_ms)
         }
     }
 
@@ -235,6 +286,36 @@ mod tests {
         assert!(file.find("a", 1).is_none());
         file.put("b", alias("/w", None, 5), 10).unwrap();
         assert!(AliasFile::new(home.path()).find("b", 10).is_some());
+    }
+
+    #[test]
+    fn a_torn_file_gets_back_what_this_process_knows() {
+        let home = home();
+        let path = home.path().join("v2/acp-lazy-sessions.json");
+        let mut file = AliasFile::new(home.path());
+        file.put("a", alias("/w", Some("s"), 5), 10).unwrap();
+        std::fs::write(&path, "{\"a\": {").unwrap();
+        file.put("b", alias("/w", None, 5), 10).unwrap();
+        let mut fresh = AliasFile::new(home.path());
+        assert!(fresh.find("a", 10).is_some() && fresh.find("b", 10).is_some());
+    }
+
+    #[test]
+    fn bridges_that_write_at_the_same_time_lose_nothing() {
+        let home = home();
+        std::thread::scope(|scope| {
+            for bridge in 0..4 {
+                let home = home.path();
+                scope.spawn(move || {
+                    let mut file = AliasFile::new(home);
+                    for n in 0..25 {
+                        file.put(&format!("{bridge}-{n}"), alias("/w", None, 5), 10).unwrap();
+                    }
+                });
+            }
+        });
+        let all = read(&home.path().join("v2/acp-lazy-sessions.json"), 10);
+        assert_eq!(all.len(), 100);
     }
 
     #[test]

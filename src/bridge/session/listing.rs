@@ -1,11 +1,13 @@
 //! PURE. `session/list`: the engine's sessions as ACP lists them, filtered by directory and paged.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use agent_client_protocol::v1::schema as acp;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::Value;
+use unicode_normalization::UnicodeNormalization as _;
 
 /// Sessions on one page.
 const PAGE: usize = 50;
@@ -112,14 +114,32 @@ fn iso_time(ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", ms % 1_000)
 }
 
-/// Whether two spellings name one directory: a trailing slash and, where the caller could resolve
-/// them, links do not matter; case matters only where the file system says so.
-pub(crate) fn same_directory(a: &str, b: &str, fold_case: bool) -> bool {
-    let clean = |path: &str| {
-        let trimmed = if path.len() > 1 { path.trim_end_matches(['/', '\\']) } else { path };
-        if fold_case { trimmed.to_lowercase() } else { trimmed.to_owned() }
-    };
-    clean(a) == clean(b)
+/// A directory that is looked for, whatever its spelling.
+pub(crate) struct Directory {
+    spelling: String,
+    fold_case: bool,
+}
+
+impl Directory {
+    /// Links and dots are resolved where the directory is there. Case counts only where the file
+    /// system says so; a directory that is not there may have been written in another case.
+    pub(crate) fn new(path: &Path) -> Self {
+        let fold_case = cfg!(any(target_os = "macos", windows)) || !path.is_dir();
+        Self { spelling: spelling(path, fold_case), fold_case }
+    }
+
+    /// Whether this is the directory.
+    pub(crate) fn is(&self, path: &str) -> bool {
+        spelling(Path::new(path), self.fold_case) == self.spelling
+    }
+}
+
+/// One spelling for all: without links, dots and a last slash, and composed (macOS hands out
+/// decomposed names).
+fn spelling(path: &Path, fold_case: bool) -> String {
+    let resolved = std::fs::canonicalize(path).unwrap_or_else(|_| path.components().collect());
+    let composed: String = resolved.to_string_lossy().nfc().collect();
+    if fold_case { composed.to_lowercase() } else { composed }
 }
 
 #[cfg(test)]
@@ -185,10 +205,42 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_compared_without_their_last_slash() {
-        assert!(same_directory("/a/b/", "/a/b", false));
-        assert!(same_directory("/", "/", false));
-        assert!(same_directory("/A", "/a", true));
-        assert!(!same_directory("/A", "/a", false));
+    fn a_directory_is_known_by_every_spelling() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().join("gr\u{f6}\u{df}e");
+        std::fs::create_dir(&real).unwrap();
+        let wanted = Directory::new(&real);
+        let text = real.to_str().unwrap();
+        let decomposed: String = text.nfd().collect();
+        assert_ne!(text, decomposed);
+        for same in [text.to_owned(), format!("{text}/"), format!("{text}/."), decomposed.clone()] {
+            assert!(wanted.is(&same), "{same}");
+        }
+        assert!(Directory::new(Path::new(&decomposed)).is(text));
+        assert!(!wanted.is(dir.path().to_str().unwrap()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_names_the_directory_it_leads_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let (real, link) = (dir.path().join("real"), dir.path().join("link"));
+        std::fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        assert!(Directory::new(&link).is(real.to_str().unwrap()));
+        assert!(Directory::new(&real).is(link.to_str().unwrap()));
+    }
+
+    #[test]
+    fn case_matters_where_two_directories_could_differ_by_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().join("Work");
+        std::fs::create_dir(&real).unwrap();
+        let lower = real.to_str().unwrap().to_lowercase();
+        assert!(Directory::new(Path::new(&lower)).is(real.to_str().unwrap()));
+        if cfg!(target_os = "linux") {
+            assert!(!Directory::new(&real).is(&lower));
+        }
+        assert!(Directory::new(Path::new("/")).is("/"));
     }
 }

@@ -17,8 +17,8 @@ use tokio::task::JoinSet;
 
 use super::actor::{self, Surroundings, ToSession};
 use super::alias::{Alias, AliasFile, ModelChoice};
-use super::listing::{self, Cursor};
-use super::machine::{Record, Request, Seed, Settings, invalid_params, session_not_found};
+use super::listing::{self, Cursor, Directory};
+use super::machine::{Forked, Record, Request, Seed, Settings, invalid_params, session_not_found};
 use super::{failure, providers};
 use crate::approvals::ApprovalBridge;
 use crate::bridge::engine::event::{EngineEvent, EngineRequest};
@@ -48,6 +48,11 @@ pub(crate) enum ToRegistry {
     Open(OpenRequest, Responder<Value>),
     /// `session/list`
     List(acp::ListSessionsRequest, Responder<Value>),
+    /// `session/fork`
+    Fork(acp::ForkSessionRequest, Responder<Value>),
+    /// `session/cancel`. In the one queue with the prompts, so that it stops what was asked before
+    /// it and nothing that comes after.
+    Cancel(String),
     /// Anything else that names a session.
     Session(String, Request, Responder<Value>),
     /// A session needs the engine.
@@ -65,18 +70,19 @@ pub(crate) enum ToRegistry {
         record: Record,
     },
     /// A fork was made.
-    Adopt {
-        /// Of `session/fork`.
-        responder: Responder<Value>,
-        /// The new engine session.
-        engine_sid: String,
-        /// Its workspace.
-        workspace: Option<Value>,
-        /// The session it was forked from.
-        parent: String,
-    },
+    Adopt(Box<Fork>),
     /// The engine that was being started is there, or is not.
     Started(Result<EngineHandle, EngineError>),
+}
+
+/// A fork that the engine made.
+pub(crate) struct Fork {
+    /// Of `session/fork`.
+    pub(crate) responder: Responder<Value>,
+    /// The session it was forked from.
+    pub(crate) parent: String,
+    /// What the engine made.
+    pub(crate) made: Forked,
 }
 
 /// `session/load` and `session/resume` in one form.
@@ -90,7 +96,6 @@ pub(crate) struct OpenRequest {
 
 struct Entry {
     mailbox: mpsc::Sender<ToSession>,
-    cancels: mpsc::Sender<()>,
     engine_sid: Option<String>,
     mcp: Vec<Value>,
     cwd: PathBuf,
@@ -120,7 +125,6 @@ pub(crate) struct Registry {
 pub(crate) struct Channels {
     pub(crate) itself: mpsc::Sender<ToRegistry>,
     pub(crate) inbox: mpsc::Receiver<ToRegistry>,
-    pub(crate) cancels: mpsc::Receiver<String>,
     /// Becomes true when the program has to end.
     pub(crate) stop: watch::Receiver<bool>,
     /// How far the client lags.
@@ -129,7 +133,7 @@ pub(crate) struct Channels {
 
 /// Runs until the client is gone, then ends the sessions and the engine.
 pub(crate) async fn run(config: Arc<Config>, client: ConnectionTo<Client>, channels: Channels) {
-    let Channels { itself, mut inbox, mut cancels, mut stop, outflow } = channels;
+    let Channels { itself, mut inbox, mut stop, outflow } = channels;
     let (events, mut event_rx) = mpsc::channel(INBOX);
     let approvals = config.approval_dir.as_deref().and_then(|dir| match ApprovalBridge::open(dir) {
         Ok(bridge) => Some(bridge),
@@ -152,9 +156,11 @@ pub(crate) async fn run(config: Arc<Config>, client: ConnectionTo<Client>, chann
         outflow,
     };
     loop {
+        if inbox.is_empty() {
+            registry.save_aliases();
+        }
         tokio::select! {
             biased;
-            Some(id) = cancels.recv() => registry.cancel(&id),
             Some(message) = inbox.recv() => registry.handle(message),
             Some(event) = event_rx.recv() => registry.on_stray_event(event),
             Some(ended) = registry.actors.join_next(), if !registry.actors.is_empty() => {
@@ -175,26 +181,24 @@ impl Registry {
             ToRegistry::New(request, responder) => self.new_session(&request, responder),
             ToRegistry::Open(request, responder) => self.open(request, responder),
             ToRegistry::List(request, responder) => self.list(&request, responder),
+            ToRegistry::Fork(request, responder) => self.fork(&request, responder),
+            ToRegistry::Cancel(id) => self.cancel(&id),
             ToRegistry::Session(id, request, responder) => {
                 self.hand_to_session(&id, request, responder);
             }
             ToRegistry::Engine { cwd, reply } => self.with_engine(&cwd, reply),
             ToRegistry::Record { acp_id, record } => self.record(&acp_id, record),
-            ToRegistry::Adopt { responder, engine_sid, workspace, parent } => {
-                self.adopt(responder, &engine_sid, workspace, &parent);
-            }
+            ToRegistry::Adopt(fork) => self.adopt(*fork),
             ToRegistry::Started(outcome) => self.started(&outcome),
         }
     }
 
     fn cancel(&self, id: &str) {
         if let Some(entry) = self.sessions.get(id) {
-            // One waiting cancel says all that ten would say.
-            entry.cancels.try_send(()).ok();
-            return;
+            return tell(&entry.mailbox, ToSession::Cancel);
         }
         for entry in self.sessions.values() {
-            entry.mailbox.try_send(ToSession::CancelChild(id.to_owned())).ok();
+            tell(&entry.mailbox, ToSession::CancelChild(id.to_owned()));
         }
     }
 
@@ -247,6 +251,16 @@ impl Registry {
         );
     }
 
+    /// The fork's own servers are its client's; without any it has its parent's.
+    fn fork(&mut self, request: &acp::ForkSessionRequest, responder: Responder<Value>) {
+        if let Err(error) = check_directory(&request.cwd) {
+            return reject(responder, error);
+        }
+        let servers = mcp::to_engine(&request.mcp_servers);
+        let what = Request::Fork { remark: servers.remark(), mcp: servers.entries };
+        self.hand_to_session(&request.session_id.0, what, responder);
+    }
+
     /// Starts the actor of an id from before: one of the alias file, else the engine's own id.
     fn start_known(&mut self, id: &str, cwd: &Path) {
         let alias = self.aliases.find(id, unix_ms());
@@ -279,7 +293,6 @@ impl Registry {
         entry.mailbox.try_send(ToSession::AlsoKnownAs(name)).ok();
         let copy = Entry {
             mailbox: entry.mailbox.clone(),
-            cancels: entry.cancels.clone(),
             engine_sid: entry.engine_sid.clone(),
             mcp: entry.mcp.clone(),
             cwd: entry.cwd.clone(),
@@ -315,10 +328,8 @@ impl Registry {
 
     fn start_session(&mut self, seed: Seed) {
         let (mailbox, mailbox_rx) = mpsc::channel(MAILBOX);
-        let (cancels, cancels_rx) = mpsc::channel(1);
         let entry = Entry {
             mailbox,
-            cancels,
             engine_sid: seed.engine_sid.clone(),
             mcp: seed.mcp.clone(),
             cwd: seed.cwd.clone(),
@@ -329,7 +340,6 @@ impl Registry {
             client: self.client.clone(),
             registry: self.itself.clone(),
             mailbox: mailbox_rx,
-            cancels: cancels_rx,
             approvals: self.approvals.clone(),
             outflow: self.outflow.clone(),
         };
@@ -371,30 +381,27 @@ impl Registry {
         }
     }
 
-    fn adopt(
-        &mut self,
-        responder: Responder<Value>,
-        engine_sid: &str,
-        workspace: Option<Value>,
-        parent: &str,
-    ) {
-        let (mcp, cwd) = match self.sessions.get(parent) {
+    fn adopt(&mut self, fork: Fork) {
+        let Fork { responder, parent, made } = fork;
+        let Forked { engine_sid, workspace, mcp, remark } = made;
+        let (inherited, cwd) = match self.sessions.get(&parent) {
             Some(entry) => (entry.mcp.clone(), entry.cwd.clone()),
             None => (Vec::new(), usable_directory(Path::new("/"))),
         };
         let alias = Alias {
             cwd: cwd.to_string_lossy().into_owned(),
-            zcode_sid: Some(engine_sid.to_owned()),
+            zcode_sid: Some(engine_sid.clone()),
             created_at: unix_ms(),
             ..Alias::default()
         };
-        self.remember(engine_sid, alias);
-        let mut seed = self.seed(engine_sid, cwd);
-        seed.engine_sid = Some(engine_sid.to_owned());
+        self.remember(&engine_sid, alias);
+        let mut seed = self.seed(&engine_sid, cwd);
+        seed.engine_sid = Some(engine_sid.clone());
         seed.workspace = workspace;
-        seed.mcp = mcp;
+        seed.mcp = if mcp.is_empty() { inherited } else { mcp };
+        seed.remark = remark;
         self.start_session(seed);
-        self.hand_to_session(engine_sid, Request::Forked, responder);
+        self.hand_to_session(&engine_sid, Request::Forked, responder);
     }
 
     fn record(&mut self, acp_id: &str, record: Record) {
@@ -423,8 +430,13 @@ impl Registry {
     }
 
     fn remember(&mut self, acp_id: &str, alias: Alias) {
-        if let Err(error) = self.aliases.put(acp_id, alias, unix_ms()) {
-            tracing::warn!(%error, "the alias file cannot be written; this id will not survive a restart");
+        self.aliases.set(acp_id, alias);
+    }
+
+    /// Writes down the ids, once for all that came together.
+    fn save_aliases(&mut self) {
+        if let Err(error) = self.aliases.save(unix_ms()) {
+            tracing::warn!(%error, "the alias file cannot be written; new ids will not survive a restart");
         }
     }
 
@@ -477,7 +489,7 @@ impl Registry {
             None => None,
         };
         let ids = self.aliases.ids_of(unix_ms());
-        let wanted = request.cwd.as_deref().map(canonical);
+        let wanted = request.cwd.as_deref().map(Directory::new);
         let (reply, engine) = oneshot::channel();
         let cwd = request.cwd.clone().unwrap_or_default();
         self.with_engine(&cwd, reply);
@@ -493,12 +505,7 @@ impl Registry {
                 }
                 Err(error) => return reject(responder, failure::to_acp(&error)),
             };
-            let fold = cfg!(any(target_os = "macos", windows));
-            let keep = |cwd: &str| {
-                wanted
-                    .as_ref()
-                    .is_none_or(|w| listing::same_directory(&canonical(Path::new(cwd)), w, fold))
-            };
+            let keep = |cwd: &str| wanted.as_ref().is_none_or(|wanted| wanted.is(cwd));
             let page = listing::page(&all, &ids, keep, cursor.as_ref());
             answer(
                 responder,
@@ -571,6 +578,7 @@ impl Registry {
     }
 
     async fn shutdown(mut self, mut events: mpsc::Receiver<EngineEvent>) {
+        self.save_aliases();
         // Dropping the mailboxes is the message: every actor ends its session and then itself.
         self.sessions.clear();
         let all_ended = async { while self.actors.join_next().await.is_some() {} };
@@ -584,6 +592,15 @@ impl Registry {
                 () = drain => {}
             }
         }
+    }
+}
+
+/// Tells a session something that must not be lost. Its mailbox is hardly ever full, and then it
+/// is told as soon as there is room.
+fn tell(mailbox: &mpsc::Sender<ToSession>, message: ToSession) {
+    if let Err(mpsc::error::TrySendError::Full(message)) = mailbox.try_send(message) {
+        let mailbox = mailbox.clone();
+        tokio::spawn(async move { mailbox.send(message).await.ok() });
     }
 }
 
@@ -616,11 +633,6 @@ fn usable_directory(cwd: &Path) -> PathBuf {
         return std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     }
     cwd.to_owned()
-}
-
-fn canonical(path: &Path) -> String {
-    let resolved = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    resolved.to_string_lossy().into_owned()
 }
 
 fn unix_ms() -> u64 {

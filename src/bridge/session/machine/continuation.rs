@@ -120,9 +120,9 @@ pub(crate) enum Cont {
         req: ReqId,
         meta: serde_json::Value,
     },
-    Fork {
-        req: ReqId,
-    },
+    Fork(Box<super::extensions::ForkWish>),
+    /// The next part of a history.
+    ReplayOn(Box<super::history::Replaying>),
     Compact,
     CompactDeadline,
     Goal,
@@ -166,7 +166,7 @@ impl Machine {
             Cont::Repaired => self.on_repaired(reply),
             Cont::History(loading) => self.on_history(*loading, reply),
             Cont::LoadTail { req, meta } => self.on_load_tail(req, meta, reply),
-            Cont::Fork { req } => self.on_forked(req, reply),
+            Cont::Fork(wish) => self.on_forked(*wish, reply),
             Cont::Compact => self.on_compact_reply(reply),
             Cont::Goal => self.on_goal_reply(reply),
             Cont::ForkJob => self.on_fork_job(reply),
@@ -198,6 +198,7 @@ impl Machine {
             Cont::TodosAgain => self.read_todos(true),
             Cont::AskTimeout { request } => self.ask_timed_out(&request),
             Cont::HistoryAgain(loading) => self.read_history(*loading),
+            Cont::ReplayOn(replaying) => self.replay_on(*replaying),
             Cont::CompactDeadline => self.compact_is_late(),
             _ => {}
         }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::goal::GoalAction;
 use super::link::Waiter;
 use super::settings::AskedBy;
-use super::{Cont, Effect, Machine, ReqId, invalid_params};
+use super::{Cont, Effect, Forked, Machine, ReqId, invalid_params};
 use crate::bridge::engine::EngineError;
 use crate::bridge::session::failure;
 
@@ -45,6 +45,14 @@ pub(crate) struct RunningJob {
     pub(crate) req: ReqId,
     pub(crate) by_command: bool,
     pub(crate) job: Job,
+}
+
+/// A fork that a client asked for.
+#[derive(Debug)]
+pub(crate) struct ForkWish {
+    pub(crate) req: ReqId,
+    mcp: Vec<Value>,
+    remark: Option<String>,
 }
 
 impl Machine {
@@ -184,21 +192,22 @@ impl Machine {
         }
     }
 
-    pub(crate) fn fork(&mut self, req: ReqId) {
+    pub(crate) fn fork(&mut self, req: ReqId, mcp: Vec<Value>, remark: Option<String>) {
         if self.engine_sid().is_none() {
             let error = invalid_params("this session has no history yet: there is nothing to fork");
             return self.respond(req, Err(error));
         }
-        self.with_link(Waiter::Fork(req));
+        self.with_link(Waiter::Fork(Box::new(ForkWish { req, mcp, remark })));
     }
 
-    pub(crate) fn call_fork(&mut self, req: ReqId) {
+    pub(crate) fn call_fork(&mut self, wish: Box<ForkWish>) {
         let Some(sid) = self.engine_sid() else { return };
         let params = json!({"sessionId": sid});
-        self.call("session/fork", params, Cont::Fork { req });
+        self.call("session/fork", params, Cont::Fork(wish));
     }
 
-    pub(crate) fn on_forked(&mut self, req: ReqId, reply: Result<Box<RawValue>, EngineError>) {
+    pub(crate) fn on_forked(&mut self, wish: ForkWish, reply: Result<Box<RawValue>, EngineError>) {
+        let ForkWish { req, mcp, remark } = wish;
         match reply.and_then(|raw| failure::parse(&raw)) {
             Ok(answer) => {
                 let Some(engine_sid) = forked_id(&answer) else {
@@ -207,7 +216,8 @@ impl Machine {
                 };
                 let workspace = answer.pointer("/snapshot/session/workspace").cloned();
                 let workspace = workspace.or_else(|| self.link.workspace.clone());
-                self.emit(Effect::Adopt { req, engine_sid, workspace });
+                let made = Forked { engine_sid, workspace, mcp, remark };
+                self.emit(Effect::Adopt { req, made });
             }
             Err(error) => self.respond(req, Err(failure::to_acp(&error))),
         }

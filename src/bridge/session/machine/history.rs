@@ -29,6 +29,18 @@ pub(crate) struct FollowUps {
     todos: Option<Token>,
     todos_dirty: bool,
     todos_again: Option<Token>,
+    replaying: usize,
+}
+
+/// How much history is told before the client is waited for (bytes of the engine's text).
+const PORTION: usize = 128 * 1024;
+
+/// A history that is being told.
+#[derive(Debug)]
+pub(crate) struct Replaying {
+    req: ReqId,
+    replay: Replay<Box<str>>,
+    earlier: bool,
 }
 
 /// A history that is being read.
@@ -162,7 +174,7 @@ impl Machine {
             }
             Err(error) => return self.respond(loading.req, Err(failure::to_acp(&error))),
         };
-        let replay = match Replay::new(raw.get(), loading.wanted.clone()) {
+        let replay = match Replay::new(Box::<str>::from(raw), loading.wanted.clone()) {
             Ok(replay) => replay,
             Err(error @ ReplayError::CursorExpired) => {
                 return self.respond(loading.req, Err(invalid_params(error.to_string())));
@@ -182,14 +194,38 @@ impl Machine {
             return;
         }
         self.link.hydrated = true;
-        for updates in replay.updates(&self.target) {
+        self.follow.replaying += 1;
+        let earlier = loading.wanted.before.is_some();
+        self.replay_on(Replaying { req: loading.req, replay, earlier });
+    }
+
+    /// Tells the next part. A client that reads slowly is waited for between two parts, so that a
+    /// history of any length needs little memory beside the engine's text.
+    pub(crate) fn replay_on(&mut self, mut replaying: Replaying) {
+        let mut told = 0;
+        while told < PORTION {
+            let Some((size, updates)) = replaying.replay.next(&self.target) else {
+                return self.replayed(&replaying);
+            };
+            told += size;
             self.out.extend(updates.into_iter().map(|update| Effect::Update(Box::new(update))));
         }
-        let meta = replay.meta();
-        if loading.wanted.before.is_some() {
-            return self.respond(loading.req, Ok(json!({"replayMeta": meta})));
+        let token = self.token(Cont::ReplayOn(Box::new(replaying)));
+        self.emit(Effect::Room { token });
+    }
+
+    /// True while events have to wait so that they do not come between old messages.
+    pub(crate) fn is_replaying(&self) -> bool {
+        self.follow.replaying > 0
+    }
+
+    fn replayed(&mut self, done: &Replaying) {
+        self.follow.replaying = self.follow.replaying.saturating_sub(1);
+        let meta = done.replay.meta();
+        if done.earlier {
+            return self.respond(done.req, Ok(json!({"replayMeta": meta})));
         }
-        self.read_tail(loading.req, meta);
+        self.read_tail(done.req, meta);
     }
 
     /// What stands beside the messages: to-dos and the ring, told before the answer.

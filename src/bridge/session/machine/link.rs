@@ -39,7 +39,7 @@ pub(crate) enum Waiter {
     /// A setting to change.
     Setting(super::settings::Change),
     /// `session/fork`
-    Fork(ReqId),
+    Fork(Box<super::extensions::ForkWish>),
     /// `load_earlier`
     Earlier {
         /// The request to answer.
@@ -76,6 +76,8 @@ pub(crate) struct Link {
     pub(crate) generation: u64,
     /// The history can be read at once: the session was made here, or has settled since its resume.
     pub(crate) hydrated: bool,
+    /// Made here and without a finished turn: an engine that died may never have stored it.
+    pub(crate) fresh: bool,
     /// The user was told that the engine migrates its database.
     pub(crate) told_migration: bool,
     pub(crate) waiting: Vec<Waiter>,
@@ -89,6 +91,7 @@ impl Link {
             workspace,
             generation: 0,
             hydrated: false,
+            fresh: false,
             told_migration: false,
             waiting: Vec::new(),
         }
@@ -96,6 +99,13 @@ impl Link {
 
     pub(crate) fn sid(&self) -> Option<&str> {
         self.sid.as_deref()
+    }
+
+    /// Forgets an engine session that is gone.
+    pub(crate) fn unbind(&mut self) -> Option<String> {
+        self.fresh = false;
+        self.workspace = None;
+        self.sid.take()
     }
 
     pub(crate) fn bind(&mut self, sid: String) {

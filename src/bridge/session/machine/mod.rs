@@ -127,7 +127,12 @@ pub(crate) enum Request {
         value: acp::SessionConfigOptionValue,
     },
     /// `session/fork`
-    Fork,
+    Fork {
+        /// Servers of the fork; none means its parent's.
+        mcp: Vec<Value>,
+        /// What was wrong with some of them.
+        remark: Option<String>,
+    },
     /// `session/close`
     Close,
     /// An extension method, by its name without any prefix.
@@ -277,13 +282,29 @@ pub(crate) enum Effect {
     Adopt {
         /// The request to answer.
         req: ReqId,
-        /// The new engine session.
-        engine_sid: String,
-        /// Its workspace.
-        workspace: Option<Value>,
+        /// What was made.
+        made: Forked,
+    },
+    /// Come back as [`Input::Timer`] as soon as the client has taken most of what it was sent.
+    Room {
+        /// Of the input.
+        token: Token,
     },
     /// Nothing more comes from this session.
     Ended,
+}
+
+/// A fork as the engine made it and its client wants it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Forked {
+    /// The new engine session.
+    pub(crate) engine_sid: String,
+    /// Its workspace.
+    pub(crate) workspace: Option<Value>,
+    /// Its own servers.
+    pub(crate) mcp: Vec<Value>,
+    /// What was wrong with some of them.
+    pub(crate) remark: Option<String>,
 }
 
 /// What is remembered about a session beyond this process.
@@ -481,7 +502,7 @@ impl Machine {
             Request::Prompt(blocks) => self.on_prompt(req, &blocks),
             Request::SetMode(mode) => self.set_mode(req, &mode),
             Request::SetOption { id, value } => self.set_option(req, &id, &value),
-            Request::Fork => self.fork(req),
+            Request::Fork { mcp, remark } => self.fork(req, mcp, remark),
             Request::Close => self.close(req),
             Request::Extension { name, params } => self.on_extension(req, name, &params),
         }

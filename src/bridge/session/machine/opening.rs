@@ -69,6 +69,7 @@ impl Machine {
         };
         self.link.bind(sid.clone());
         self.link.hydrated = true;
+        self.link.fresh = true;
         self.emit(Effect::Attach(sid));
         self.adopt_snapshot(&snapshot);
         self.record();
@@ -83,9 +84,7 @@ impl Machine {
                 let info = list.get("sessions").and_then(Value::as_array).and_then(|all| {
                     all.iter().find(|s| s.get("sessionId").and_then(Value::as_str) == Some(&sid))
                 });
-                let Some(info) = info else {
-                    return self.fail_waiters(&session_not_found(&self.seed.acp_id));
-                };
+                let Some(info) = info else { return self.session_is_gone() };
                 self.link.workspace = info.get("workspace").cloned().filter(Value::is_object);
                 self.adopt_title(info);
                 self.resume(false);
@@ -118,11 +117,21 @@ impl Machine {
             }
             // A cold engine drops requests: one more try.
             Err(EngineError::Timeout { .. }) if !retried => self.resume(true),
-            Err(error) if failure::is_gone(&error) => {
-                self.fail_waiters(&session_not_found(&self.seed.acp_id));
-            }
+            Err(error) if failure::is_gone(&error) => self.session_is_gone(),
             Err(error) => self.opening_failed(&error),
         }
+    }
+
+    /// The engine does not know the session. One that was made here and has nothing to lose is
+    /// made again: its engine died before it was stored.
+    fn session_is_gone(&mut self) {
+        if self.link.fresh {
+            if let Some(sid) = self.link.unbind() {
+                self.emit(Effect::Detach(sid));
+            }
+            return self.create();
+        }
+        self.fail_waiters(&session_not_found(&self.seed.acp_id));
     }
 
     /// Neither `afterSeq` (0 would return the whole log) nor a snapshot (costs the engine O(n)).
@@ -181,10 +190,10 @@ impl Machine {
                 Waiter::Turn(n) => self.turn_failed_to_open(n, error.clone()),
                 Waiter::Open { req, .. }
                 | Waiter::Load { req, .. }
-                | Waiter::Earlier { req, .. }
-                | Waiter::Fork(req) => {
+                | Waiter::Earlier { req, .. } => {
                     self.respond(req, Err(error.clone()));
                 }
+                Waiter::Fork(wish) => self.respond(wish.req, Err(error.clone())),
                 Waiter::Job(running) => self.respond(running.req, Err(error.clone())),
                 Waiter::Setting(change) => self.setting_failed(&change, error.clone()),
             }
@@ -209,7 +218,7 @@ impl Machine {
                 Waiter::Earlier { req, before, limit } => self.load_earlier(req, before, limit),
                 Waiter::Open { req, how } => self.answer_open(req, how),
                 Waiter::Setting(change) => self.apply_setting(change),
-                Waiter::Fork(req) => self.call_fork(req),
+                Waiter::Fork(wish) => self.call_fork(wish),
                 Waiter::Job(running) => self.run_job(running),
             }
         }

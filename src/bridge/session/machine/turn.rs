@@ -348,6 +348,7 @@ impl Machine {
     }
 
     pub(crate) fn our_turn_completed(&mut self, done: &TurnCompleted) {
+        self.link.fresh = false;
         let Some(turn) = self.turn.as_mut() else { return };
         turn.reported_usage.clone_from(&done.usage);
         if turn.is_cancelled() {

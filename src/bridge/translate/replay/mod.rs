@@ -7,6 +7,7 @@ mod message;
 mod plumbing;
 
 use std::collections::HashMap;
+use std::ops::{Deref, Range};
 
 use agent_client_protocol::v1::schema as acp;
 use base64::Engine as _;
@@ -41,18 +42,23 @@ pub enum ReplayError {
     CursorExpired,
 }
 
-/// A part of a stored conversation.
+/// A part of a stored conversation, over the engine's reply as one text.
 #[derive(Debug)]
-pub struct Replay<'a> {
-    messages: Vec<Entry<'a>>,
+pub struct Replay<S> {
+    reply: S,
+    messages: Vec<Entry>,
     start: usize,
     end: usize,
+    /// The next message to tell.
+    next: usize,
+    /// Where the last turn that is told begins.
+    last_turn: Option<usize>,
     wanted: Wanted,
 }
 
 #[derive(Debug)]
-struct Entry<'a> {
-    raw: &'a RawValue,
+struct Entry {
+    span: Range<usize>,
     id: Option<String>,
     starts_turn: bool,
 }
@@ -63,32 +69,11 @@ struct Reply<'a> {
     messages: Vec<&'a RawValue>,
 }
 
-impl<'a> Replay<'a> {
+impl<S: Deref<Target = str>> Replay<S> {
     /// Reads the reply of `session/messages` (or a snapshot). A message that comes twice keeps its
     /// first place and its latest content; one that cannot be read is left out.
-    pub fn new(reply: &'a str, wanted: Wanted) -> Result<Self, ReplayError> {
-        let reply: Reply<'a> = serde_json::from_str(reply)?;
-        let mut messages: Vec<Entry<'a>> = Vec::with_capacity(reply.messages.len());
-        let mut places: HashMap<String, usize> = HashMap::new();
-        for raw in reply.messages {
-            let Ok(head) = serde_json::from_str::<plumbing::Head>(raw.get()) else {
-                continue;
-            };
-            let entry = Entry {
-                raw,
-                id: head.info.id().map(str::to_owned),
-                starts_turn: head.info.starts_turn(),
-            };
-            let known = entry.id.as_ref().and_then(|id| places.get(id)).copied();
-            if let Some(known) = known.and_then(|at| messages.get_mut(at)) {
-                *known = entry;
-                continue;
-            }
-            if let Some(id) = &entry.id {
-                places.insert(id.clone(), messages.len());
-            }
-            messages.push(entry);
-        }
+    pub fn new(reply: S, wanted: Wanted) -> Result<Self, ReplayError> {
+        let messages = entries(&reply)?;
         let end = match &wanted.before {
             Some(cursor) => position(cursor, &messages)?,
             None => messages.len(),
@@ -98,31 +83,28 @@ impl<'a> Replay<'a> {
             Some(0) => end,
             Some(limit) => turn_start(&messages, end.saturating_sub(limit)),
         };
-        Ok(Self { messages, start, end, wanted })
+        let last_turn =
+            (start..end).rev().find(|at| messages.get(*at).is_some_and(|m| m.starts_turn));
+        Ok(Self { reply, messages, start, end, next: start, last_turn, wanted })
     }
 
-    /// The updates, one message at a time, oldest first.
-    pub fn updates<'s>(
-        &'s self,
-        target: &'s Target,
-    ) -> impl Iterator<Item = Vec<acp::SessionUpdate>> + 's {
-        let last_turn = (self.start..self.end)
-            .rev()
-            .find(|at| self.messages.get(*at).is_some_and(|m| m.starts_turn));
-        let shown = self.messages.get(self.start..self.end).unwrap_or_default();
-        shown.iter().enumerate().map(move |(at, entry)| {
-            let at = at + self.start;
-            let is_live = self.wanted.turn_active && self.wanted.before.is_none();
-            let place = message::Place {
-                index: at,
-                is_live: is_live && last_turn.is_none_or(|turn| at >= turn),
-                is_earlier: self.wanted.before.is_some(),
-            };
-            match serde_json::from_str::<Value>(entry.raw.get()) {
-                Ok(value) => message::updates(&value, place, target),
-                Err(_) => Vec::new(),
-            }
-        })
+    /// The next message's size in the reply and its updates, oldest first; `None` after the last.
+    pub fn next(&mut self, target: &Target) -> Option<(usize, Vec<acp::SessionUpdate>)> {
+        let at = self.next;
+        let entry = self.messages.get(at).filter(|_| at < self.end)?;
+        self.next += 1;
+        let is_live = self.wanted.turn_active && self.wanted.before.is_none();
+        let place = message::Place {
+            index: at,
+            is_live: is_live && self.last_turn.is_none_or(|turn| at >= turn),
+            is_earlier: self.wanted.before.is_some(),
+        };
+        let text = self.reply.get(entry.span.clone()).unwrap_or_default();
+        let updates = match serde_json::from_str::<Value>(text) {
+            Ok(value) => message::updates(&value, place, target),
+            Err(_) => Vec::new(),
+        };
+        Some((text.len(), updates))
     }
 
     /// Messages in all, after doubles were joined.
@@ -166,13 +148,43 @@ impl<'a> Replay<'a> {
     }
 }
 
+/// Finds the messages in the reply's text.
+fn entries(reply: &str) -> Result<Vec<Entry>, ReplayError> {
+    let base = reply.as_ptr().addr();
+    let found: Reply<'_> = serde_json::from_str(reply)?;
+    let mut messages: Vec<Entry> = Vec::with_capacity(found.messages.len());
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for raw in found.messages {
+        let Ok(head) = serde_json::from_str::<plumbing::Head>(raw.get()) else {
+            continue;
+        };
+        // A raw value is a piece of the text it was read from.
+        let begin = raw.get().as_ptr().addr() - base;
+        let entry = Entry {
+            span: begin..begin + raw.get().len(),
+            id: head.info.id().map(str::to_owned),
+            starts_turn: head.info.starts_turn(),
+        };
+        let known = entry.id.as_ref().and_then(|id| places.get(id)).copied();
+        if let Some(known) = known.and_then(|at| messages.get_mut(at)) {
+            *known = entry;
+            continue;
+        }
+        if let Some(id) = &entry.id {
+            places.insert(id.clone(), messages.len());
+        }
+        messages.push(entry);
+    }
+    Ok(messages)
+}
+
 /// The nearest turn start at or before a message.
-fn turn_start(messages: &[Entry<'_>], at: usize) -> usize {
+fn turn_start(messages: &[Entry], at: usize) -> usize {
     (0..=at).rev().find(|at| messages.get(*at).is_some_and(|m| m.starts_turn)).unwrap_or(0)
 }
 
 /// Where a cursor points. A history that shrank or changed there has outlived it.
-fn position(cursor: &str, messages: &[Entry<'_>]) -> Result<usize, ReplayError> {
+fn position(cursor: &str, messages: &[Entry]) -> Result<usize, ReplayError> {
     let expired = || ReplayError::CursorExpired;
     let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD
         .decode(cursor)

@@ -16,9 +16,11 @@ fn assistant(id: &str, parts: Value) -> Value {
 fn told(messages: Vec<Value>, wanted: Wanted) -> (Vec<Value>, Value) {
     let reply = json!({ "messages": messages }).to_string();
     let target = Target { cwd: Some("/w".into()), ..Target::default() };
-    let replay = Replay::new(&reply, wanted).unwrap();
-    let updates =
-        replay.updates(&target).flatten().map(|u| serde_json::to_value(u).unwrap()).collect();
+    let mut replay = Replay::new(reply.as_str(), wanted).unwrap();
+    let mut updates = Vec::new();
+    while let Some((_, told)) = replay.next(&target) {
+        updates.extend(told.into_iter().map(|u| serde_json::to_value(u).unwrap()));
+    }
     (updates, replay.meta())
 }
 
@@ -294,12 +296,15 @@ fn a_cursor_that_does_not_fit_is_expired() {
         [(&shrunk, cursor.as_str()), (&changed, &cursor), (&changed, "***"), (&changed, "bnVsbA")]
     {
         let wanted = Wanted { before: Some(cursor.to_owned()), ..Wanted::default() };
-        assert!(matches!(Replay::new(reply, wanted), Err(ReplayError::CursorExpired)), "{cursor}");
+        assert!(
+            matches!(Replay::new(reply.as_str(), wanted), Err(ReplayError::CursorExpired)),
+            "{cursor}"
+        );
     }
 }
 
 #[test]
 fn the_anchor_is_the_newest_message() {
     let reply = json!({"messages": turns()}).to_string();
-    assert_eq!(Replay::new(&reply, Wanted::default()).unwrap().anchor(), Some("a4"));
+    assert_eq!(Replay::new(reply.as_str(), Wanted::default()).unwrap().anchor(), Some("a4"));
 }

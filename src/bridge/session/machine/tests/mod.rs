@@ -39,6 +39,9 @@ pub(super) struct Bench {
     pub(super) responses: Vec<(ReqId, Result<Value, AcpError>)>,
     pub(super) answers: Vec<(WireId, Value)>,
     pub(super) killed: bool,
+    /// Portions of a history that wait for the client.
+    pub(super) rooms: Vec<Token>,
+    pub(super) forks: Vec<Forked>,
     pub(super) child_updates: Vec<(String, acp::SessionUpdate)>,
     /// Methods that the test answers itself.
     pub(super) by_hand: Vec<&'static str>,
@@ -79,6 +82,8 @@ impl Bench {
             responses: Vec::new(),
             answers: Vec::new(),
             killed: false,
+            rooms: Vec::new(),
+            forks: Vec::new(),
             child_updates: Vec::new(),
             by_hand: Vec::new(),
         }
@@ -114,6 +119,8 @@ impl Bench {
             Effect::CancelTimer(token) => {
                 self.timers.remove(&token);
             }
+            Effect::Room { token } => self.rooms.push(token),
+            Effect::Adopt { made, .. } => self.forks.push(made),
             _ => {}
         }
     }

@@ -34,6 +34,37 @@ fn a_load_waits_until_the_history_stops_growing_and_answers_after_it() {
 }
 
 #[test]
+fn a_long_history_is_told_in_parts_and_each_waits_for_the_client() {
+    let mut b = known();
+    let req = b.request(open(true));
+    let long = "x".repeat(50_000);
+    let messages: Vec<Value> =
+        (0..20).map(|n| message(&format!("m{n}"), "assistant", &format!("{n}{long}"))).collect();
+    let history = json!({ "messages": messages });
+    for _ in 0..2 {
+        let token = b.open_call("session/messages");
+        b.reply(token, Ok(history.clone()));
+        b.pass(300);
+    }
+    let mut parts = 0;
+    while let Some(token) = b.rooms.pop() {
+        assert!(b.machine.is_replaying());
+        assert!(b.response(req).is_none());
+        parts += 1;
+        assert_eq!(b.updates.len(), parts * 3);
+        b.step(Input::Timer(token));
+    }
+    assert_eq!((parts, b.machine.is_replaying()), (6, false));
+    let told: Vec<String> = b.shown().split(&long).map(str::to_owned).collect();
+    let want: Vec<String> = (0..20).map(|n| n.to_string()).chain([String::new()]).collect();
+    assert_eq!(told, want);
+    assert_eq!(
+        b.response(req).unwrap().as_ref().unwrap()["_meta"]["zcode"]["replayMeta"]["replayedMessages"],
+        20
+    );
+}
+
+#[test]
 fn a_failed_read_is_tried_once_more_and_is_no_empty_history() {
     let mut b = known();
     let req = b.request(open(true));
@@ -71,6 +102,42 @@ fn an_id_that_the_engine_does_not_list_is_not_found() {
     let error = b.response(req).unwrap().as_ref().unwrap_err();
     assert_eq!(error.code.value(), -32002);
     assert_eq!(error.data.as_ref().unwrap()["sessionId"], "acp-1");
+}
+
+#[test]
+fn a_new_session_that_its_dead_engine_never_stored_is_made_again() {
+    let mut b = Bench::new();
+    let req = b.running("t1");
+    b.by_hand = vec!["session/resume"];
+    b.die();
+    let token = b.open_call("session/resume");
+    b.reply(token, Err(rpc(-32603, "Session not found: sess_1")));
+    assert_eq!(b.count("session/create"), 2);
+    b.accept();
+    b.start("t2");
+    b.complete("t2", "success");
+    assert_eq!(b.stop_reason(req).as_deref(), Some("end_turn"));
+    // With a finished turn there is something to lose: it is told as lost.
+    let req = b.running("t3");
+    b.die();
+    let token = b.open_call("session/resume");
+    b.reply(token, Err(rpc(-32603, "Session not found: sess_1")));
+    assert_eq!(b.response(req).unwrap().as_ref().unwrap_err().code.value(), -32002);
+    assert_eq!(b.count("session/create"), 2);
+}
+
+#[test]
+fn a_fork_keeps_the_servers_that_its_client_named() {
+    let mut b = Bench::new();
+    let req = b.running("t1");
+    b.complete("t1", "success");
+    assert!(b.response(req).is_some());
+    let mcp = vec![json!({"name": "files", "command": "x", "args": [], "env": []})];
+    b.request(Request::Fork { mcp: mcp.clone(), remark: None });
+    let token = b.open_call("session/fork");
+    b.reply(token, Ok(json!({"forkedSessionId": "sess_2"})));
+    assert_eq!(b.forks.len(), 1);
+    assert_eq!((&b.forks[0].engine_sid, &b.forks[0].mcp), (&"sess_2".to_owned(), &mcp));
 }
 
 #[test]
