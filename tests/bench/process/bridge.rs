@@ -1,0 +1,327 @@
+//! `serve` on pipes: start, a new session, the way of a prompt, questions, a cancel, streamed text,
+//! floods, idleness.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, Line, Setup};
+use crate::probe::{Reading, ms_since, now_ns};
+use crate::relay::{Passed, passed};
+use crate::report::{Report, median, percentile};
+
+const FAST: &str = "--pace 0";
+/// A piece every five milliseconds.
+const PACED: &str = "--pace 5 --no-batch";
+/// Bytes of one streamed piece of the flood script, about.
+const PIECE: u64 = 84;
+
+pub(crate) fn measure(report: &mut Report) {
+    if report.wants("start") {
+        start(report);
+    }
+    if report.wants("prompt") {
+        prompt(report);
+    }
+    if report.wants("permission") {
+        permission(report);
+    }
+    if report.wants("cancel") {
+        cancel(report);
+    }
+    if report.wants("latency") {
+        latency(report);
+    }
+    if report.wants("batched") {
+        batched(report);
+    }
+    if report.wants("flood") {
+        flood(report);
+    }
+    if report.wants("sessions") {
+        sessions(report);
+    }
+    if report.wants("idle bridge") {
+        idle(report);
+    }
+}
+
+fn start(report: &mut Report) {
+    let setup = Setup { sim: FAST, relayed: false };
+    let runs = report.pick(20, 7);
+    let times: Vec<f64> = (0..runs)
+        .map(|_| {
+            let mut client = Client::start(&setup);
+            client.initialize();
+            ms_since(client.started)
+        })
+        .collect();
+    report.add(("start", "spawn to initialize, median"), median(&times), "ms", 8.0, 40.0);
+}
+
+fn is_call(passed: &Passed, method: &str) -> bool {
+    passed.line.contains(&format!("\"method\":\"{method}\""))
+}
+
+fn prompt(report: &mut Report) {
+    let setup = Setup { sim: FAST, relayed: true };
+    let (mut new, mut sends, mut chunks) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..report.pick(10, 4) {
+        let mut client = Client::ready(&setup);
+        let began = Instant::now();
+        let session = client.new_session();
+        new.push(ms_since(began));
+        client.turn(&session, "hello");
+        for _ in 0..3 {
+            client.drain(Duration::from_millis(60));
+            let asked = now_ns();
+            let id = client.prompt(&session, "hello");
+            let first = client.until_chunk();
+            client.until_reply(id);
+            let calls = passed(&client.engine_log(), "in");
+            let sent = calls.iter().rfind(|p| is_call(p, "session/send")).unwrap();
+            sends.push((sent.at - asked) as f64 / 1e6);
+            chunks.push((first.at - asked) as f64 / 1e6);
+        }
+    }
+    report.add(("session", "session/new, median"), median(&new), "ms", 1.0, 20.0);
+    report.add(
+        ("prompt", "warm prompt to the engine's session/send, median"),
+        median(&sends),
+        "ms",
+        1.0,
+        20.0,
+    );
+    report.add(
+        ("prompt", "warm prompt to the first chunk, median"),
+        median(&chunks),
+        "ms",
+        10.0,
+        100.0,
+    );
+}
+
+fn permission(report: &mut Report) {
+    let mut client = Client::ready(&Setup { sim: FAST, relayed: true });
+    let session = client.new_session();
+    for _ in 0..report.pick(20, 5) {
+        client.turn(&session, "permission");
+    }
+    let out = passed(&client.engine_log(), "out");
+    let inward = passed(&client.engine_log(), "in");
+    let mut seen = std::collections::HashSet::new();
+    let requests = out.iter().filter_map(|p| {
+        if !is_call(p, "interaction/requestPermission") {
+            return None;
+        }
+        let message: Value = serde_json::from_str(&p.line).ok()?;
+        let name = message.pointer("/params/requestId")?.as_str()?.to_owned();
+        seen.insert(name).then(|| (p.at, message["id"].to_string()))
+    });
+    let (mut down, mut up) = (Vec::new(), Vec::new());
+    for ((at, id), (came, answered)) in requests.zip(&client.asked) {
+        down.push(came.saturating_sub(at) as f64 / 1e6);
+        let mark = format!("\"id\":{id}");
+        let reply = inward.iter().find(|p| p.at >= *answered && p.line.contains(&mark));
+        up.extend(reply.map(|p| (p.at - answered) as f64 / 1e6));
+    }
+    report.add(
+        ("permission", "engine's request to the client, median"),
+        median(&down),
+        "ms",
+        1.0,
+        20.0,
+    );
+    report.add(
+        ("permission", "client's answer to the engine, median"),
+        median(&up),
+        "ms",
+        1.0,
+        20.0,
+    );
+}
+
+fn cancel(report: &mut Report) {
+    let mut client = Client::ready(&Setup { sim: "", relayed: true });
+    let session = client.new_session();
+    let mut extra = Vec::new();
+    for _ in 0..report.pick(5, 2) {
+        let id = client.prompt(&session, "long");
+        client.until_chunk();
+        let asked = now_ns();
+        client.notify("session/cancel", &json!({"sessionId": session}));
+        let answer = client.reply(id);
+        // The engine's own part: from the stop it read to the last thing it said about the turn.
+        let stop = passed(&client.engine_log(), "in");
+        let stop = stop.iter().find(|p| p.at >= asked && p.line.contains("top\"")).map(|p| p.at);
+        let out = passed(&client.engine_log(), "out");
+        let ended = out.iter().filter(|p| p.at >= asked && p.at <= answer.at);
+        let ended = ended
+            .filter(|p| p.line.contains("turn.completed") || p.line.contains("turn.failed"))
+            .map(|p| p.at)
+            .next();
+        let engine = stop.zip(ended).map_or(0, |(stop, ended)| ended.saturating_sub(stop));
+        extra.push((answer.at - asked).saturating_sub(engine) as f64 / 1e6);
+    }
+    report.add(
+        ("cancel", "cancel to the answer beyond the engine's own time, median"),
+        median(&extra),
+        "ms",
+        10.0,
+        200.0,
+    );
+}
+
+/// When each streamed piece left the engine, with the characters up to its end.
+fn emitted(log: &[Passed]) -> Vec<(u64, usize)> {
+    let mut sum = 0;
+    log.iter()
+        .filter(|p| p.line.contains("\"text_delta\""))
+        .filter_map(|p| {
+            let message: Value = serde_json::from_str(&p.line).ok()?;
+            sum += message.pointer("/params/payload/delta")?.as_str()?.chars().count();
+            Some((p.at, sum))
+        })
+        .collect()
+}
+
+/// Milliseconds from each piece to the chunk that covers it.
+fn delays(emits: &[(u64, usize)], lines: &[Line]) -> Vec<f64> {
+    let mut sum = 0;
+    let arrived: Vec<(u64, usize)> = lines
+        .iter()
+        .filter_map(|line| {
+            sum += line.chunk()?.chars().count();
+            Some((line.at, sum))
+        })
+        .collect();
+    let mut at = 0;
+    let mut delays = Vec::new();
+    for (emitted, end) in emits {
+        while arrived.get(at).is_some_and(|(_, covered)| covered < end) {
+            at += 1;
+        }
+        let Some((came, _)) = arrived.get(at) else { break };
+        delays.push((*came as f64 - *emitted as f64) / 1e6);
+    }
+    assert!(!emits.is_empty() && delays.len() == emits.len(), "text is missing");
+    delays
+}
+
+fn latency(report: &mut Report) {
+    let mut client = Client::ready(&Setup { sim: PACED, relayed: true });
+    let session = client.new_session();
+    let pieces = report.pick(2000, 400);
+    let before = client.probe();
+    let lines = client.turn(&session, &format!("flood {}", pieces * PIECE));
+    let after = client.probe();
+    let emits = emitted(&passed(&client.engine_log(), "out"));
+    let delays = delays(&emits, &lines);
+    let deltas = emits.len() as f64;
+    report.add(
+        ("latency", "unbatched delta, engine to client, p50"),
+        percentile(&delays, 0.5),
+        "ms",
+        0.1,
+        2.0,
+    );
+    report.add(("latency", "the same, p99"), percentile(&delays, 0.99), "ms", 0.3, 20.0);
+    let sleeps = (after.sleeps - before.sleeps) as f64 / deltas;
+    report.add(("latency", "wake-ups of the bridge a delta"), sleeps, "", 1.5, 3.0);
+}
+
+/// With the engine's own batching of the old channel: what counts is the richer channel.
+fn batched(report: &mut Report) {
+    let mut client = Client::ready(&Setup { sim: "--pace 1", relayed: true });
+    let session = client.new_session();
+    let lines = client.turn(&session, if report.short { "markdown" } else { "story" });
+    let chunks: Vec<u64> =
+        lines.iter().filter(|line| line.chunk().is_some()).map(|line| line.at).collect();
+    let gaps: Vec<f64> = chunks.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
+    report.add(
+        ("batched", "time between two chunks of a 55-token-a-second model, p50"),
+        percentile(&gaps, 0.5),
+        "ms",
+        40.0,
+        300.0,
+    );
+    report.add(("batched", "the same, p95"), percentile(&gaps, 0.95), "ms", 60.0, 400.0);
+}
+
+/// CPU time of the bridge and memory for a flood of so many pieces.
+fn flood_of(pieces: u64) -> (f64, f64, Reading) {
+    let mut client = Client::ready(&Setup { sim: "--pace 0 --no-batch", relayed: false });
+    let session = client.new_session();
+    client.turn(&session, "hello");
+    client.drain(Duration::from_millis(200));
+    let before = client.probe();
+    let id = client.prompt(&session, &format!("flood {}", pieces * PIECE));
+    let mut chars = 0;
+    let mut chunks = 0_u64;
+    loop {
+        let line = client.next_line();
+        if let Some(text) = line.chunk() {
+            chars += text.len() as u64;
+            chunks += 1;
+        } else if line.text.contains("stopReason") && line.text.contains(&format!("\"id\":{id}")) {
+            break;
+        }
+    }
+    assert!(chars >= pieces * PIECE, "text is missing: {chars} bytes");
+    let after = client.probe();
+    ((after.cpu - before.cpu) * 1e6 / pieces as f64, chunks as f64 / pieces as f64, after)
+}
+
+fn flood(report: &mut Report) {
+    let (small, _, _) = flood_of(10_000);
+    let (cost, merged, reading) = flood_of(report.pick(100_000, 40_000));
+    report.add(("flood", "CPU of the bridge a delta"), cost, "µs", 3.7, 25.0);
+    report.add(
+        ("flood", "chunks a delta (adjacent ones may be merged under pressure)"),
+        merged,
+        "",
+        1.0,
+        1.0,
+    );
+    report.add(("flood", "resident memory after it"), reading.rss, "MiB", 12.0, 24.0);
+    let (large, _, reading) = flood_of(report.pick(1_000_000, 80_000));
+    report.add(("flood", "peak memory of the largest flood"), reading.peak, "MiB", 16.0, 40.0);
+    report.add(("flood", "cost a delta, largest flood over 10,000"), large / small, "x", 1.1, 2.0);
+}
+
+fn sessions(report: &mut Report) {
+    let mut client = Client::ready(&Setup { sim: FAST, relayed: false });
+    let first = client.new_session();
+    client.turn(&first, "hello");
+    client.drain(Duration::from_millis(200));
+    let before = client.probe().rss;
+    let count = report.pick(100, 30);
+    for _ in 0..count {
+        let session = client.new_session();
+        client.turn(&session, "hello");
+    }
+    client.drain(Duration::from_millis(200));
+    let each = (client.probe().rss - before) * 1024.0 / f64::from(count);
+    report.add(("sessions", "memory of an idle session that had a turn"), each, "KiB", 64.0, 256.0);
+}
+
+fn idle(report: &mut Report) {
+    let mut client = Client::ready(&Setup { sim: FAST, relayed: false });
+    let session = client.new_session();
+    client.turn(&session, "hello");
+    client.drain(Duration::from_secs(1));
+    let secs = report.pick(10, 3);
+    let before = client.probe();
+    client.drain(Duration::from_secs(secs));
+    let after = client.probe();
+    let secs = secs as f64;
+    report.add(("idle bridge", "CPU"), (after.cpu - before.cpu) * 1e3 / secs, "ms/s", 0.0, 1.0);
+    report.add(
+        ("idle bridge", "wake-ups"),
+        (after.sleeps - before.sleeps) as f64 / secs,
+        "/s",
+        0.0,
+        2.0,
+    );
+    report.add(("idle bridge", "resident memory"), after.rss, "MiB", 12.0, 24.0);
+}

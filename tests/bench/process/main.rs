@@ -1,0 +1,84 @@
+//! The program measured from outside: a child on pipes (as an editor starts it) and on a
+//! pseudo-terminal that counts bytes (as a person does), against the simulated engine and an agent
+//! that floods. Prints a table; with `--gate` it fails when a figure is far beyond its target.
+//!
+//! `cargo bench --bench process -- [--short] [--gate] [--json FILE] [NAME…]`
+//!
+//! This very executable also plays the parts around the program: between bridge and simulated
+//! engine as a relay that notes when each line passed (`app-server …`), and as the agent that
+//! floods the terminal (`flood-agent`).
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a measuring program: it fails by panicking, prints its table and starts children"
+)]
+
+mod bridge;
+mod client;
+mod flood_agent;
+mod probe;
+mod pty;
+mod relay;
+mod report;
+mod terminal;
+
+use std::process::ExitCode;
+
+use report::Report;
+
+/// The program that is measured.
+const BINARY: &str = env!("CARGO_BIN_EXE_zcode-acp");
+
+/// What was asked for.
+struct Options {
+    short: bool,
+    gate: bool,
+    json: Option<String>,
+    only: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.first().map(String::as_str) {
+        Some("app-server") => return relay::run(),
+        Some("flood-agent") => return flood_agent::run(),
+        _ => {}
+    }
+    let options = options(&args);
+    let mut report = Report::new(&options.only, options.short);
+    bridge::measure(&mut report);
+    terminal::measure(&mut report);
+    println!("\n{}", report.table());
+    if let Some(path) = options.json {
+        std::fs::write(path, report.json()).unwrap();
+    }
+    if options.gate && report.failed() {
+        println!("A figure is beyond its gate.");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn options(args: &[String]) -> Options {
+    let mut options = Options { short: false, gate: false, json: None, only: Vec::new() };
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--short" => options.short = true,
+            "--gate" => options.gate = true,
+            "--json" => options.json = args.next().cloned(),
+            // What cargo adds.
+            "--bench" => {}
+            name => options.only.push(name.to_owned()),
+        }
+    }
+    options
+}

@@ -1,0 +1,152 @@
+//! The program on a pseudo-terminal that counts its bytes and knows what is on the screen.
+
+use std::io::{Read, Write};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+use crate::probe::{self, Reading};
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// A running `tui`.
+pub(crate) struct Terminal {
+    child: Box<dyn Child + Send + Sync>,
+    _master: Box<dyn MasterPty + Send>,
+    input: Box<dyn Write + Send>,
+    output: Receiver<(Instant, Vec<u8>)>,
+    parser: vt100::Parser,
+    _dir: tempfile::TempDir,
+    /// Bytes that the program has written.
+    pub(crate) bytes: u64,
+    /// When it was started.
+    pub(crate) started: Instant,
+    /// When its first byte came.
+    pub(crate) first: Option<Instant>,
+}
+
+impl Terminal {
+    pub(crate) fn start(args: &[&str], (columns, rows): (u16, u16)) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new(crate::BINARY);
+        command.env_clear();
+        let home = dir.path().to_str().unwrap();
+        let state = format!("{home}/state");
+        for (name, value) in [
+            ("HOME", home),
+            ("ZCODE_ACP_STATE_DIR", &state),
+            ("PATH", "/usr/bin:/bin"),
+            ("LANG", "C.UTF-8"),
+            ("TERM", "xterm-256color"),
+            ("COLORTERM", "truecolor"),
+        ] {
+            command.env(name, value);
+        }
+        command.args(args);
+        command.cwd(home);
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let input = pair.master.take_writer().unwrap();
+        let (sender, output) = channel();
+        let started = Instant::now();
+        let child = pair.slave.spawn_command(command).unwrap();
+        let _reader = std::thread::spawn(move || {
+            let mut buffer = vec![0_u8; 64 * 1024];
+            while let Ok(n @ 1..) = reader.read(&mut buffer) {
+                if sender.send((Instant::now(), buffer[..n].to_vec())).is_err() {
+                    break;
+                }
+            }
+        });
+        Self {
+            child,
+            _master: pair.master,
+            input,
+            output,
+            parser: vt100::Parser::new(rows, columns, 0),
+            _dir: dir,
+            bytes: 0,
+            started,
+            first: None,
+        }
+    }
+
+    /// The terminal with the flooding agent, ready for a prompt.
+    pub(crate) fn flooded(size: (u16, u16)) -> Self {
+        let agent = format!("'{}' flood-agent", std::env::current_exe().unwrap().display());
+        let mut terminal = Self::start(&["tui", "--agent", &agent], size);
+        terminal.send("ready?\r");
+        terminal.until("DONE-1");
+        terminal.pass(Duration::from_millis(500));
+        terminal
+    }
+
+    fn take(&mut self, (at, chunk): (Instant, Vec<u8>)) {
+        self.first.get_or_insert(at);
+        self.bytes += chunk.len() as u64;
+        self.parser.process(&chunk);
+        // What a terminal answers when it is asked where the cursor is and what it is.
+        for (query, answer) in [(&b"\x1b[6n"[..], "\x1b[1;1R"), (b"\x1b[c", "\x1b[?62;c")] {
+            if chunk.windows(query.len()).any(|part| part == query) {
+                self.send(answer);
+            }
+        }
+    }
+
+    pub(crate) fn send(&mut self, keys: &str) {
+        self.input.write_all(keys.as_bytes()).unwrap();
+        self.input.flush().unwrap();
+    }
+
+    /// Waits until the screen has the text; returns when it came.
+    pub(crate) fn until(&mut self, text: &str) -> Instant {
+        self.until_true(text, |screen| screen.contains(text))
+    }
+
+    pub(crate) fn until_true(&mut self, what: &str, test: impl Fn(&str) -> bool) -> Instant {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Ok(piece) = self.output.recv_timeout(left) else {
+                panic!("{what}: never came\n{}", self.parser.screen().contents());
+            };
+            let at = piece.0;
+            self.take(piece);
+            // The rest of a burst belongs to the same picture.
+            while let Ok(piece) = self.output.try_recv() {
+                self.take(piece);
+            }
+            if test(&self.parser.screen().contents()) {
+                return at;
+            }
+        }
+    }
+
+    /// Takes what comes for so long.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        let deadline = Instant::now() + time;
+        while let Ok(piece) =
+            self.output.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        {
+            self.take(piece);
+        }
+    }
+
+    pub(crate) fn screen(&self) -> String {
+        self.parser.screen().contents()
+    }
+
+    pub(crate) fn probe(&self) -> Reading {
+        probe::read(self.child.process_id().unwrap_or_default())
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
