@@ -65,7 +65,11 @@ impl ClientHandle {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
                 match runtime {
                     Ok(runtime) => {
-                        runtime.block_on(connection::serve(source, options, orders, to_loop));
+                        // A task of its own is woken without a look at the kernel's events.
+                        let serving = connection::serve(source, options, orders, to_loop);
+                        if runtime.block_on(async { tokio::spawn(serving).await }).is_err() {
+                            tracing::error!("the client failed");
+                        }
                     }
                     Err(error) => tracing::error!(%error, "the client's runtime cannot start"),
                 }
