@@ -43,6 +43,18 @@ const COMMANDS: usize = 4096;
 #[derive(Debug, Clone, Copy)]
 pub struct Engine;
 
+/// Reads one line of the engine's output as the actor does, when it is a notification. For the
+/// benchmarks and fuzzing; the actor itself also serves requests and responses.
+#[doc(hidden)]
+pub fn read_notification(line: &str) -> Option<EngineEvent> {
+    match codec::parse(line) {
+        codec::Frame::Notification { method, params } => {
+            Some(decode::notification(&method, params))
+        }
+        _ => None,
+    }
+}
+
 impl Engine {
     /// Finds the engine and starts it in `cwd`. Returns as soon as the process exists; requests
     /// may follow at once. Whatever belongs to no attached session goes to `default_events`, which

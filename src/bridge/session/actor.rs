@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use super::machine::{
     ClientAnswer, Effect, EngineUp, Forked, Input, Machine, Now, ReqId, Request, Seed, Token,
 };
+use super::merge::Held;
 use super::registry::{Fork, ToRegistry};
 use crate::approvals::{ApprovalBridge, Verdict};
 use crate::bridge::engine::event::EngineEvent;
@@ -81,6 +82,8 @@ struct Actor {
     deadlines: BTreeSet<(Instant, Token)>,
     timers: HashMap<Token, Instant>,
     outflow: Outflow,
+    /// The last update, while the session is behind its engine.
+    held: Held,
     next_req: u64,
     began: Instant,
     ended: bool,
@@ -106,6 +109,7 @@ pub(crate) async fn run(seed: Seed, around: Surroundings) {
         outflow: outflow.clone(),
         deadlines: BTreeSet::new(),
         timers: HashMap::new(),
+        held: Held::default(),
         next_req: 1,
         began: Instant::now(),
         ended: false,
@@ -144,7 +148,12 @@ pub(crate) async fn run(seed: Seed, around: Surroundings) {
         if let Some(input) = input {
             actor.feed(input, &mut effects);
         }
+        // Nothing waits for what is not there yet.
+        if event_rx.is_empty() || outflow.is_pressed() {
+            actor.release();
+        }
     }
+    actor.release();
 }
 
 impl Actor {
@@ -235,8 +244,15 @@ impl Actor {
     }
 
     fn apply(&mut self, effect: Effect) {
+        if !matches!(effect, Effect::Update(_)) {
+            self.release();
+        }
         match effect {
-            Effect::Update(update) => self.send_update(*update),
+            Effect::Update(update) => {
+                if let Some(before) = self.held.push(*update) {
+                    self.send_update(before);
+                }
+            }
             Effect::ChildUpdate { session, update } => {
                 let id = acp::SessionId::new(Arc::<str>::from(session));
                 // A client that is gone ends the whole bridge; there is nobody left to tell.
@@ -342,6 +358,13 @@ impl Actor {
             }
             .boxed(),
         );
+    }
+
+    /// Sends what was held back.
+    fn release(&mut self) {
+        if let Some(update) = self.held.release() {
+            self.send_update(update);
+        }
     }
 
     fn send_update(&self, update: acp::SessionUpdate) {

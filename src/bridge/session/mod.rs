@@ -6,5 +6,6 @@ mod alias;
 pub(crate) mod failure;
 mod listing;
 pub(crate) mod machine;
+mod merge;
 mod providers;
 pub(crate) mod registry;

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::client::{Client, Line, Setup};
-use crate::probe::{Reading, ms_since, now_ns};
+use crate::probe::{Reading, median, ms_since, now_ns};
 use crate::relay::{Passed, passed};
-use crate::report::{Report, median, percentile};
+use crate::report::{Report, percentile};
 
 const FAST: &str = "--pace 0";
 /// A piece every five milliseconds.

@@ -27,23 +27,14 @@ mod flood_agent;
 mod probe;
 mod pty;
 mod relay;
+#[path = "../report.rs"]
 mod report;
 mod terminal;
 
 use std::process::ExitCode;
 
-use report::Report;
-
 /// The program that is measured.
 const BINARY: &str = env!("CARGO_BIN_EXE_zcode-acp");
-
-/// What was asked for.
-struct Options {
-    short: bool,
-    gate: bool,
-    json: Option<String>,
-    only: Vec<String>,
-}
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -52,33 +43,8 @@ fn main() -> ExitCode {
         Some("flood-agent") => return flood_agent::run(),
         _ => {}
     }
-    let options = options(&args);
-    let mut report = Report::new(&options.only, options.short);
-    bridge::measure(&mut report);
-    terminal::measure(&mut report);
-    println!("\n{}", report.table());
-    if let Some(path) = options.json {
-        std::fs::write(path, report.json()).unwrap();
-    }
-    if options.gate && report.failed() {
-        println!("A figure is beyond its gate.");
-        return ExitCode::FAILURE;
-    }
-    ExitCode::SUCCESS
-}
-
-fn options(args: &[String]) -> Options {
-    let mut options = Options { short: false, gate: false, json: None, only: Vec::new() };
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        match arg.as_str() {
-            "--short" => options.short = true,
-            "--gate" => options.gate = true,
-            "--json" => options.json = args.next().cloned(),
-            // What cargo adds.
-            "--bench" => {}
-            name => options.only.push(name.to_owned()),
-        }
-    }
-    options
+    report::main(|report| {
+        bridge::measure(report);
+        terminal::measure(report);
+    })
 }

@@ -49,3 +49,8 @@ pub(crate) fn now_ns() -> u64 {
 pub(crate) fn ms_since(start: Instant) -> f64 {
     start.elapsed().as_secs_f64() * 1e3
 }
+
+/// The middle value.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    crate::report::percentile(values, 0.5)
+}

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use crate::probe::median;
 use crate::pty::Terminal;
-use crate::report::{Report, median, percentile};
+use crate::report::{Report, percentile};
 
 const SIZE: (u16, u16) = (120, 40);
 

@@ -1,8 +1,50 @@
 //! The table: figures with their targets and gates.
 
 use std::fmt::Write as _;
+use std::process::ExitCode;
 
 use serde_json::{Value, json};
+
+/// What was asked for on the command line.
+#[derive(Default)]
+struct Options {
+    short: bool,
+    gate: bool,
+    json: Option<String>,
+    only: Vec<String>,
+}
+
+fn options() -> Options {
+    let mut options = Options::default();
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--short" => options.short = true,
+            "--gate" => options.gate = true,
+            "--json" => options.json = args.next(),
+            // What cargo adds.
+            "--bench" => {}
+            name => options.only.push(name.to_owned()),
+        }
+    }
+    options
+}
+
+/// Measures, prints the table, and fails when a gate was asked for and not held.
+pub(crate) fn main(measure: impl FnOnce(&mut Report)) -> ExitCode {
+    let options = options();
+    let mut report = Report::new(&options.only, options.short);
+    measure(&mut report);
+    println!("\n{}", report.table());
+    if let Some(path) = options.json {
+        std::fs::write(path, report.json()).unwrap();
+    }
+    if options.gate && report.failed() {
+        println!("A figure is beyond its gate.");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
 
 /// One figure.
 struct Row {
@@ -112,9 +154,4 @@ pub(crate) fn percentile(values: &[f64], share: f64) -> f64 {
     sorted.sort_by(f64::total_cmp);
     let last = sorted.len().saturating_sub(1);
     sorted.get(((last as f64) * share).round() as usize).copied().unwrap_or(f64::NAN)
-}
-
-/// The middle value.
-pub(crate) fn median(values: &[f64]) -> f64 {
-    percentile(values, 0.5)
 }

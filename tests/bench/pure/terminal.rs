@@ -1,0 +1,211 @@
+//! The terminal's pure parts: update → transcript → cells, printed output, diffs.
+
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::time::Instant;
+
+use agent_client_protocol::v1::schema as acp;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use zcode_acp::tui::model::transcript::{Piece, Role, Transcript};
+use zcode_acp::tui::update::acp::apply;
+use zcode_acp::tui::view::ansi::Output;
+use zcode_acp::tui::view::diff::{Diff, Sides};
+use zcode_acp::tui::view::markdown;
+use zcode_acp::tui::view::theme::Theme;
+use zcode_acp::tui::view::transcript::TranscriptView;
+
+use crate::best;
+use crate::report::{Report, percentile};
+
+const AREA: Rect = Rect { x: 0, y: 0, width: 120, height: 34 };
+
+const PIECES: [&str; 8] = [
+    "## A heading\n\n",
+    "Some **bold** words, ",
+    "and `code` in prose.\n\n",
+    "- an item\n- another\n\n",
+    "```rust\nlet a = 1;\n",
+    "let b = a + 1;\n```\n\n",
+    "The quick brown fox ",
+    "jumps over the dog.\n\n",
+];
+
+pub(crate) fn measure(report: &mut Report) {
+    if report.wants("markdown") {
+        one_shot(report);
+    }
+    if report.wants("stream") {
+        stream(report);
+    }
+    if report.wants("frame") {
+        frame(report);
+    }
+    if report.wants("ansi") {
+        ansi(report);
+    }
+    if report.wants("diff") {
+        diff(report);
+    }
+}
+
+struct Screen {
+    transcript: Transcript,
+    view: TranscriptView,
+    theme: Theme,
+    area: Rect,
+}
+
+impl Screen {
+    fn new() -> Self {
+        let (transcript, view) = (Transcript::new(), TranscriptView::new());
+        Self { transcript, view, theme: Theme::default(), area: AREA }
+    }
+
+    /// A conversation of so many blocks: prompts and answers in turn.
+    fn with_blocks(count: usize) -> Self {
+        let mut screen = Self::new();
+        for n in 0..count / 2 {
+            screen.transcript.begin_turn("please go on", Vec::new(), n as u64);
+            let text = format!("# Part {n}\n\n{}", PIECES.concat());
+            let piece =
+                Piece { role: Role::Assistant, parent: None, message_id: None, text: &text };
+            screen.transcript.append(piece, n as u64);
+            screen.transcript.settle(n as u64);
+        }
+        screen
+    }
+
+    fn say(&mut self, text: &str) {
+        let content = acp::ContentBlock::Text(acp::TextContent::new(text.to_owned()));
+        let update = acp::SessionUpdate::AgentMessageChunk(acp::ContentChunk::new(content));
+        apply(&mut self.transcript, &update, 1);
+    }
+
+    /// Milliseconds of one frame.
+    fn draw(&mut self) -> f64 {
+        let mut buffer = Buffer::empty(self.area);
+        let began = Instant::now();
+        self.view.render(&self.transcript, self.area, &mut buffer, &self.theme, 1);
+        black_box(&buffer);
+        began.elapsed().as_secs_f64() * 1e3
+    }
+}
+
+fn one_shot(report: &mut Report) {
+    let text = PIECES.concat().repeat(50);
+    let kilobytes = text.len() as f64 / 1024.0;
+    let theme = Theme::default();
+    let cost = best(3, 3, || drop(black_box(markdown::render(&text, 100, &theme))));
+    report.add(
+        ("markdown", "one-shot rendering, a kilobyte"),
+        cost / kilobytes,
+        "µs",
+        100.0,
+        1000.0,
+    );
+}
+
+/// Applies chunks to one message and draws after every fourth, as a busy terminal does.
+fn stream(report: &mut Report) {
+    let mut screen = Screen::new();
+    screen.transcript.begin_turn("go", Vec::new(), 0);
+    let mut at = 0;
+    let mut run = |screen: &mut Screen, chunks: usize| {
+        let began = Instant::now();
+        for _ in 0..chunks {
+            screen.say(PIECES[at % PIECES.len()]);
+            if at.is_multiple_of(4) {
+                screen.draw();
+            }
+            at += 1;
+        }
+        began.elapsed().as_secs_f64() * 1e6 / chunks as f64
+    };
+    run(&mut screen, 400);
+    let early = run(&mut screen, 800).min(run(&mut screen, 800));
+    run(&mut screen, report.pick(20_000, 8_000));
+    let late = run(&mut screen, 800).min(run(&mut screen, 800));
+    report.add(
+        ("stream", "chunk to cells, a frame every fourth chunk"),
+        early,
+        "µs",
+        300.0,
+        3000.0,
+    );
+    report.add(("stream", "late in a long message, over early"), late / early, "x", 1.2, 3.0);
+    let mut screen = Screen::new();
+    screen.transcript.begin_turn("go", Vec::new(), 0);
+    let began = Instant::now();
+    for n in 0..20_000 {
+        screen.say(PIECES[n % PIECES.len()]);
+    }
+    screen.draw();
+    let all = began.elapsed().as_secs_f64() * 1e3;
+    report.add(("stream", "20,000 chunks applied, then one frame"), all, "ms", 200.0, 2000.0);
+}
+
+fn frame(report: &mut Report) {
+    for (blocks, target) in [(2_000, 2.0), (20_000, 3.0)] {
+        let mut screen = Screen::with_blocks(blocks);
+        let first = screen.draw();
+        let mut frames = Vec::new();
+        for n in 0..100 {
+            screen.say(PIECES[n % PIECES.len()]);
+            screen.view.scroll_by(if n < 50 { -3 } else { 3 });
+            frames.push(screen.draw());
+        }
+        let p95 = percentile(&frames, 0.95);
+        report.add(("frame", &format!("{blocks} blocks: a frame, p95")), p95, "ms", target, 30.0);
+        report.add(
+            ("frame", &format!("{blocks} blocks: the first frame")),
+            first,
+            "ms",
+            50.0,
+            500.0,
+        );
+        screen.area.width = 90;
+        let resized = screen.draw();
+        report.add(
+            ("frame", &format!("{blocks} blocks: after a resize")),
+            resized,
+            "ms",
+            50.0,
+            500.0,
+        );
+    }
+}
+
+fn ansi(report: &mut Report) {
+    let mut text = String::new();
+    while text.len() < 1 << 20 {
+        writeln!(text, "\x1b[32m   Compiling\x1b[0m crate-{} v1.2.3 (src/lib.rs)\r", text.len())
+            .unwrap();
+    }
+    let cost = best(3, 2, || {
+        let mut output = Output::new(2_000);
+        output.feed(&text);
+        black_box(output.len());
+    });
+    report.add(("ansi", "a megabyte of coloured output, read"), cost / 1e3, "ms", 50.0, 500.0);
+}
+
+fn diff(report: &mut Report) {
+    let mut old = String::new();
+    let mut new = String::new();
+    for n in 0..10_000 {
+        writeln!(old, "let value_{n} = compute({n});").unwrap();
+        if n % 10 == 0 {
+            writeln!(new, "let value_{n} = compute_better({n});").unwrap();
+        } else {
+            writeln!(new, "let value_{n} = compute({n});").unwrap();
+        }
+    }
+    let sides = Sides { old: &old, new: &new };
+    let theme = Theme::default();
+    let cost = best(3, 1, || drop(black_box(Diff::new(sides))));
+    report.add(("diff", "10,000 lines compared"), cost / 1e3, "ms", 30.0, 300.0);
+    let diff = Diff::new(sides);
+    let cost = best(3, 10, || drop(black_box(diff.lines(sides, 4_000..4_040, 120, &theme))));
+    report.add(("diff", "a screen of it drawn"), cost / 1e3, "ms", 3.0, 30.0);
+}
