@@ -13,9 +13,9 @@ pub(crate) struct Held(Option<acp::SessionUpdate>);
 
 impl Held {
     /// Takes an update in, and returns the one before it when the two are not one text.
-    pub(crate) fn push(&mut self, mut update: acp::SessionUpdate) -> Option<acp::SessionUpdate> {
+    pub(crate) fn push(&mut self, update: acp::SessionUpdate) -> Option<acp::SessionUpdate> {
         if let Some(held) = &mut self.0
-            && join(held, &mut update)
+            && join(held, &update)
         {
             return None;
         }
@@ -29,12 +29,12 @@ impl Held {
 }
 
 /// Appends `next` to `held` when both are pieces of the same text.
-fn join(held: &mut acp::SessionUpdate, next: &mut acp::SessionUpdate) -> bool {
+fn join(held: &mut acp::SessionUpdate, next: &acp::SessionUpdate) -> bool {
     use acp::SessionUpdate::{AgentMessageChunk, AgentThoughtChunk};
-    let (held, next) = match (held, next) {
-        (AgentMessageChunk(held), AgentMessageChunk(next))
-        | (AgentThoughtChunk(held), AgentThoughtChunk(next)) => (held, next),
-        _ => return false,
+    let ((AgentMessageChunk(held), AgentMessageChunk(next))
+    | (AgentThoughtChunk(held), AgentThoughtChunk(next))) = (held, next)
+    else {
+        return false;
     };
     if held.message_id != next.message_id || held.meta != next.meta {
         return false;
@@ -57,7 +57,8 @@ mod tests {
     use super::*;
 
     fn piece(text: &str, id: &str) -> acp::ContentChunk {
-        acp::ContentChunk::new(text.to_owned().into()).message_id(acp::MessageId::from(id))
+        acp::ContentChunk::new(text.to_owned().into())
+            .message_id(acp::MessageId::from(id.to_owned()))
     }
 
     fn message(text: &str, id: &str) -> acp::SessionUpdate {
