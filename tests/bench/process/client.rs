@@ -176,13 +176,14 @@ impl Client {
 
     /// All lines up to the answer to a request, which is the last.
     pub(crate) fn until_reply(&mut self, id: u64) -> Vec<Line> {
-        let mark = format!("\"id\":{id},");
+        let mark = format!("\"id\":{id}");
         let mut lines = Vec::new();
         loop {
             let line = self.next_line();
-            let is_reply = (line.text.contains(&mark)
-                || line.text.contains(&format!("\"id\":{id}}}")))
-                && !line.text.contains("\"method\"");
+            let is_reply = line.text.contains(&mark) && {
+                let message = line.value();
+                message["id"] == id && message["method"].is_null()
+            };
             if is_reply {
                 assert!(!line.text.contains("\"error\":{"), "refused: {}", line.text);
             }
