@@ -149,7 +149,7 @@ pub(crate) async fn run(seed: Seed, around: Surroundings) {
             actor.feed(input, &mut effects);
         }
         // Nothing waits for what is not there yet.
-        if event_rx.is_empty() || outflow.is_pressed() {
+        if event_rx.is_empty() || outflow.is_pressed() || actor.machine.is_replaying() {
             actor.release();
         }
     }
