@@ -2,16 +2,14 @@
 //! Wires parts together and holds no logic of its own.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use crate::bridge;
-use crate::bridge::stdio::{Metered, Outflow};
+use crate::agents;
 use crate::cli::TuiArgs;
 use crate::config::{Config, DemoConfig};
 use crate::error::AppError;
 use crate::tui::model::{FirstSession, Start};
 use crate::tui::terminal::traits;
-use crate::tui::{self, AgentSource, TuiOptions};
+use crate::tui::{self, TuiOptions};
 
 /// What to type to see the demo engine at work.
 const EXAMPLES: &[(&str, &str)] = &[
@@ -51,7 +49,7 @@ pub fn run(config: Config, args: TuiArgs) -> Result<(), AppError> {
     let demo = start.can_demo.then(|| {
         let mut config = config.clone();
         config.engine.demo = Some(DemoConfig::default());
-        bridge_source(config)
+        agents::bridge(config)
     });
     let options = TuiOptions {
         start,
@@ -62,23 +60,12 @@ pub fn run(config: Config, args: TuiArgs) -> Result<(), AppError> {
         prompt: args.prompt,
     };
     let source = match foreign {
-        Some(command) => tui::agent_command(command, cwd),
-        None => bridge_source(config),
+        Some(command) => agents::foreign(command, cwd, &config)?.0,
+        None => agents::bridge(config),
     };
     tui::run(source, options)
         .map(drop)
         .map_err(|err| AppError::failed("the terminal cannot be used").caused_by(err))
-}
-
-/// The bridge in this process, held back while the terminal is behind.
-fn bridge_source(config: Config) -> AgentSource {
-    let config = Arc::new(config);
-    AgentSource::metered(move || {
-        let outflow = Outflow::new();
-        let agent = bridge::agent(config.clone()).metered(outflow.clone());
-        let taken = outflow.clone();
-        (Metered::new(agent, outflow), Arc::new(move |frames| taken.taken(frames)))
-    })
 }
 
 fn examples() -> Vec<(String, String)> {

@@ -1,38 +1,74 @@
 //! Any other ACP agent as a value: the command that starts it, spoken to over its standard input
-//! and output. Used by `tui --agent` and `run --agent`.
+//! and output. Used by `tui --agent` and `run --agent`, through [`crate::agents`].
 //!
 //! Starts the program itself, never through a shell, in a process group of its own that ends with
-//! the connection. When the agent dies, the connection fails with its last words.
+//! the connection. A line that is no message is skipped, so an agent that logs to standard output
+//! does no harm. Reading stops while the client is behind (when it told so, see
+//! [`ForeignAgent::gauge`]), so a fast agent waits in its own pipe. When the agent dies, the
+//! connection fails with its status and its last words.
 
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agent_client_protocol::{Agent, Client, ConnectTo, Error as AcpError, Lines};
-use futures::{sink, stream};
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use agent_client_protocol::{
+    Client, ConnectTo, Error as AcpError, RawJsonRpcMessage, Role, TransportFrame,
+};
+use futures::StreamExt as _;
+use futures::channel::mpsc::UnboundedSender;
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
+use crate::bridge::engine::lines::{Line, LineBuffer};
 use crate::process::{Child, ChildSpec, TERM_GRACE};
 
-/// A line longer than this is no message but a mistake; it ends the connection.
-const MAX_LINE: u64 = 256 * 1024 * 1024;
+/// Longest line an agent may send; what is longer is skipped.
+const MAX_LINE: usize = 128 * 1024 * 1024;
+/// Notifications read and not yet taken above which reading stops.
+const AHEAD: usize = 512;
 /// Lines of standard error that are quoted when the agent dies.
-const LAST_WORDS: usize = 12;
+const LAST_WORDS: usize = 20;
 /// How long an agent that closed its output may take to end and tell its status.
 const ENDING: Duration = Duration::from_millis(500);
 
-/// An agent that is started when it is connected.
+/// An agent that is started when it is connected; cloned, it can be started again.
 #[derive(Debug, Clone)]
 pub struct ForeignAgent {
     program: OsString,
     args: Vec<OsString>,
     cwd: Option<PathBuf>,
     last_words: watch::Sender<Option<String>>,
+    backlog: Option<Arc<Backlog>>,
+}
+
+/// How far reading is ahead of the client.
+#[derive(Debug, Default)]
+struct Backlog {
+    ahead: AtomicUsize,
+    eased: Notify,
+}
+
+impl Backlog {
+    fn taken(&self, frames: usize) {
+        let before = self.ahead.fetch_sub(frames, Ordering::Relaxed);
+        if before >= AHEAD && before.saturating_sub(frames) < AHEAD {
+            self.eased.notify_one();
+        }
+    }
+
+    /// One more was read; waits while that is too many.
+    async fn read_one(&self) {
+        self.ahead.fetch_add(1, Ordering::Relaxed);
+        while self.ahead.load(Ordering::Relaxed) >= AHEAD {
+            self.eased.notified().await;
+        }
+    }
 }
 
 impl ForeignAgent {
@@ -46,6 +82,7 @@ impl ForeignAgent {
             args: words.map(OsString::from).collect(),
             cwd,
             last_words: watch::Sender::new(None),
+            backlog: None,
         })
     }
 
@@ -63,110 +100,161 @@ impl ForeignAgent {
             .to_string_lossy()
             .into_owned()
     }
+
+    /// Holds the agent back while the client is behind. The function must be told how many
+    /// notifications were taken.
+    pub fn gauge(&mut self) -> impl Fn(usize) + Send + Sync + 'static {
+        let backlog = Arc::new(Backlog::default());
+        self.backlog = Some(backlog.clone());
+        move |frames| backlog.taken(frames)
+    }
+
+    /// Hands every message of the agent to the client, until either ends.
+    async fn read(&self, mut stdout: pipe::Receiver, to_client: &UnboundedSender<TransportFrame>) {
+        let mut lines = LineBuffer::default();
+        loop {
+            let ended = !matches!(stdout.read_buf(lines.space()).await, Ok(1..));
+            loop {
+                let message = match lines.next_line(MAX_LINE) {
+                    None => break,
+                    Some(Line::Bytes(line)) => message_of(line),
+                    Some(Line::TooLong) => {
+                        tracing::warn!("a line of the agent is too long and was skipped");
+                        None
+                    }
+                };
+                if !self.pass(message, to_client).await {
+                    return;
+                }
+            }
+            if ended {
+                let last = lines.last_line().as_deref().and_then(message_of);
+                let _done = self.pass(last, to_client).await;
+                return;
+            }
+        }
+    }
+
+    /// False when nobody listens any more.
+    async fn pass(
+        &self,
+        message: Option<RawJsonRpcMessage>,
+        to_client: &UnboundedSender<TransportFrame>,
+    ) -> bool {
+        let Some(message) = message else { return true };
+        let counts = matches!(message, RawJsonRpcMessage::Notification(_));
+        let sent = to_client.unbounded_send(TransportFrame::Single(message)).is_ok();
+        if let (true, true, Some(backlog)) = (sent, counts, &self.backlog) {
+            backlog.read_one().await;
+        }
+        sent
+    }
+
+    /// Ends what is left of a dead agent; publishes and returns how it went.
+    async fn died(&self, mut child: Child) -> AcpError {
+        let name = self.name();
+        let mut stderr = child.stderr();
+        let what = match tokio::time::timeout(ENDING, child.wait()).await {
+            Ok(Ok(status)) => format!("the agent {name} ended with {status}"),
+            Ok(Err(_)) | Err(_) => format!("the agent {name} closed its output"),
+        };
+        // A descendant may hold standard error open.
+        let _what_came_is_enough = tokio::time::timeout(ENDING, stderr.closed()).await;
+        let _status = child.terminate(TERM_GRACE).await;
+        let lines = stderr.lines(LAST_WORDS);
+        let words = if lines.is_empty() {
+            what.clone()
+        } else {
+            format!("{what}; its last words:\n{}", lines.join("\n"))
+        };
+        drop(self.last_words.send_replace(Some(words)));
+        failure(what, &lines)
+    }
 }
 
 impl ConnectTo<Client> for ForeignAgent {
-    async fn connect_to(self, client: impl ConnectTo<Agent>) -> Result<(), AcpError> {
+    async fn connect_to(
+        self,
+        client: impl ConnectTo<<Client as Role>::Counterpart>,
+    ) -> Result<(), AcpError> {
         let name = self.name();
-        let failed = |what: String| AcpError::internal_error().data(what);
-        let spec = ChildSpec { args: self.args, cwd: self.cwd, ..ChildSpec::new(self.program) };
+        let spec = ChildSpec {
+            args: self.args.clone(),
+            cwd: self.cwd.clone(),
+            ..ChildSpec::new(self.program.clone())
+        };
         let mut child = Child::spawn(&spec)
-            .map_err(|err| failed(format!("the agent {name} could not be started: {err}")))?;
-        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(failed(format!("the agent {name} has no pipes")));
+            .map_err(|err| failure(format!("the agent {name} could not be started: {err}"), &[]))?;
+        let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(failure(format!("the agent {name} has no pipes"), &[]));
         };
-        // Set when we close our end: what the agent does after that is its own affair.
-        let closed = Arc::new(AtomicBool::new(false));
-        let writer = (stdin, SetOnDrop(closed.clone()));
-        let outgoing = sink::unfold(writer, async |(mut stdin, flag), mut line: String| {
-            line.push('\n');
-            match stdin.write_all(line.as_bytes()).await {
-                // Its output ends as well, and that side can say why.
-                Err(err) if err.kind() == io::ErrorKind::BrokenPipe => {}
-                other => other?,
+        let (channel, driver) = client.into_channel_and_future();
+        // Both ends outlive reading and writing: who is told of the end finds the last words.
+        let (mut from_client, to_client) = channel.into_parts();
+        let from_client = &mut from_client;
+        let writing = async move {
+            while let Some(frame) = from_client.next().await {
+                let TransportFrame::Single(message) = frame else { continue };
+                let Ok(mut bytes) = serde_json::to_vec(&message) else { continue };
+                bytes.push(b'\n');
+                stdin.write_all(&bytes).await?;
             }
-            Ok::<_, io::Error>((stdin, flag))
-        });
-        let output = Output {
-            reader: BufReader::with_capacity(64 * 1024, stdout),
-            child,
-            name,
-            closed,
-            last_words: self.last_words,
+            stdin.shutdown().await
         };
-        let incoming = stream::try_unfold(output, async |mut output| {
-            Ok(output.next_line().await?.map(|line| (line, output)))
-        });
-        let lines = Lines::new(Box::pin(outgoing), Box::pin(incoming));
-        ConnectTo::<Client>::connect_to(lines, client).await
-    }
-}
-
-/// The agent's output and the agent itself. The last words are published before the end of the
-/// output is passed on, so whoever is told of the end finds them.
-struct Output {
-    reader: BufReader<pipe::Receiver>,
-    child: Child,
-    name: String,
-    closed: Arc<AtomicBool>,
-    last_words: watch::Sender<Option<String>>,
-}
-
-impl Output {
-    async fn next_line(&mut self) -> io::Result<Option<String>> {
-        if let Some(line) = read_line(&mut self.reader).await? {
-            return Ok(Some(line));
+        let driving = async {
+            match driver {
+                Some(driver) => driver.await,
+                None => std::future::pending().await,
+            }
+        };
+        let outcome = {
+            let mut driving = pin!(driving);
+            let mut reading = pin!(self.read(stdout, &to_client));
+            let mut writing = pin!(writing);
+            let mut writes = true;
+            loop {
+                tokio::select! {
+                    done = &mut driving => break Some(done),
+                    () = &mut reading => break None,
+                    // A broken pipe shows as the end of its output as well, and that side knows why.
+                    outcome = &mut writing, if writes => {
+                        writes = false;
+                        log_write(outcome);
+                    }
+                }
+            }
+        };
+        match outcome {
+            // We are leaving: what it wants is over.
+            Some(done) => {
+                let _status = child.terminate(TERM_GRACE).await;
+                done
+            }
+            None => Err(self.died(child).await),
         }
-        if self.closed.load(Ordering::Acquire) {
-            let _ = self.child.terminate(TERM_GRACE).await;
-            return Ok(None);
+    }
+}
+
+fn log_write(outcome: io::Result<()>) {
+    if let Err(error) = outcome {
+        tracing::debug!(%error, "the agent no longer reads");
+    }
+}
+
+fn failure(message: String, last_words: &[String]) -> AcpError {
+    AcpError::new(-32603, message).data(json!({"stderr": last_words}))
+}
+
+/// Reads a line as a message. What is no JSON-RPC is no message; a byte order mark is no part of
+/// one.
+fn message_of(line: &[u8]) -> Option<RawJsonRpcMessage> {
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
+    match serde_json::from_slice(line) {
+        Ok(message) => Some(message),
+        Err(error) => {
+            tracing::debug!(%error, bytes = line.len(), "a line of the agent is no message");
+            None
         }
-        let words = last_words(&self.name, &mut self.child).await;
-        drop(self.last_words.send_replace(Some(words.clone())));
-        Err(io::Error::other(words))
-    }
-}
-
-/// Says that something ended, in whatever way it does.
-struct SetOnDrop(Arc<AtomicBool>);
-
-impl Drop for SetOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
-}
-
-/// Reads a line without its end. Bytes that are no UTF-8 are replaced: the message around them is
-/// worth more than the connection.
-async fn read_line(reader: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<String>> {
-    let mut line = Vec::new();
-    if reader.take(MAX_LINE).read_until(b'\n', &mut line).await? == 0 {
-        return Ok(None);
-    }
-    if line.last() != Some(&b'\n') && u64::try_from(line.len()).is_ok_and(|len| len >= MAX_LINE) {
-        return Err(io::Error::other("a line without end"));
-    }
-    while matches!(line.last(), Some(b'\n' | b'\r')) {
-        let _ = line.pop();
-    }
-    Ok(Some(String::from_utf8_lossy(&line).into_owned()))
-}
-
-/// Ends what is left of a dead agent and says how it went.
-async fn last_words(name: &str, child: &mut Child) -> String {
-    let mut stderr = child.stderr();
-    let status = match tokio::time::timeout(ENDING, child.wait()).await {
-        Ok(Ok(status)) => format!("the agent {name} ended with {status}"),
-        Ok(Err(_)) | Err(_) => format!("the agent {name} closed its output"),
-    };
-    // A descendant may hold standard error open.
-    let _ = tokio::time::timeout(ENDING, stderr.closed()).await;
-    let _ = child.terminate(TERM_GRACE).await;
-    let lines = stderr.lines(LAST_WORDS);
-    if lines.is_empty() {
-        status
-    } else {
-        format!("{status}; its last words:\n{}", lines.join("\n"))
     }
 }
 
@@ -236,6 +324,9 @@ mod tests {
     /// Reads a request and answers it as an agent named x.
     const ANSWER: &str = r#"read line; id=$(echo "$line" | sed "s/.*\"id\":\([^,}]*\).*/\1/"); printf "%s\n" "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":1,\"agentInfo\":{\"name\":\"x\",\"version\":\"1\"}}}""#;
 
+    /// A notification as the shell writes it.
+    const NOTE: &str = r#""{\"jsonrpc\":\"2.0\",\"method\":\"x\"}""#;
+
     fn agent(script: &str) -> ForeignAgent {
         ForeignAgent::parse(&format!("sh -c '{script}'"), None).unwrap()
     }
@@ -247,6 +338,63 @@ mod tests {
             Ok(answer.agent_info.map(|info| info.name).unwrap_or_default())
         });
         tokio::time::timeout(Duration::from_secs(20), name).await.expect("no answer, no end")
+    }
+
+    #[test]
+    fn what_is_no_message_is_skipped() {
+        assert!(message_of(b"this is not JSON").is_none());
+        assert!(message_of(b"[1,2]").is_none());
+        let ok = b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\r";
+        assert!(message_of(ok).is_some());
+    }
+
+    #[tokio::test]
+    async fn an_agent_that_logs_to_its_output_is_understood() {
+        assert_eq!(talk(agent(&format!("echo starting; {ANSWER}; cat"))).await.unwrap(), "x");
+    }
+
+    #[tokio::test]
+    async fn a_fast_agent_waits_in_its_own_pipe_until_its_messages_are_taken() {
+        let script = format!(
+            "{ANSWER}; i=0; while test $i -lt 3000; do i=$((i+1)); echo {NOTE}; done; echo over >&2; exec cat"
+        );
+        let mut agent = agent(&script);
+        let taken = agent.gauge();
+        let backlog = agent.backlog.clone().unwrap();
+        let seen = Arc::new(AtomicUsize::new(0));
+        let (counter, (all, done)) = (seen.clone(), tokio::sync::oneshot::channel());
+        let mut all = Some(all);
+        let run = Client
+            .v1()
+            .on_receive_notification(
+                async move |_note: agent_client_protocol::UntypedMessage, _cx| {
+                    if counter.fetch_add(1, Ordering::Relaxed) + 1 == 3000 {
+                        all.take().unwrap().send(()).unwrap();
+                    }
+                    Ok(())
+                },
+                agent_client_protocol::on_receive_notification!(),
+            )
+            .connect_with(agent, async |connection| {
+                let request = acp::InitializeRequest::new(ProtocolVersion::V1);
+                let _answer = connection.send_request(request).block_task().await?;
+                while backlog.ahead.load(Ordering::Relaxed) < AHEAD {
+                    tokio::task::yield_now().await;
+                }
+                // Nothing was taken: reading has stopped at the limit, far from the end.
+                assert_eq!(backlog.ahead.load(Ordering::Relaxed), AHEAD);
+                assert!(seen.load(Ordering::Relaxed) <= AHEAD);
+                while seen.load(Ordering::Relaxed) < 3000 - AHEAD {
+                    let ahead = backlog.ahead.load(Ordering::Relaxed);
+                    assert!(ahead <= AHEAD);
+                    taken(ahead);
+                    tokio::task::yield_now().await;
+                }
+                taken(backlog.ahead.load(Ordering::Relaxed));
+                done.await.unwrap();
+                Ok(())
+            });
+        tokio::time::timeout(Duration::from_secs(20), run).await.expect("it stands still").unwrap();
     }
 
     #[tokio::test]

@@ -11,6 +11,7 @@
 //! subcommands ([`serve`], `tui`), then [`bridge`] from `engine` outwards, then [`tui`].
 
 pub mod accounts;
+pub mod agents;
 pub mod approvals;
 pub mod cli;
 pub mod config;

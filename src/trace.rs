@@ -1,17 +1,22 @@
 //! Records both wires to the file of `--trace`: one JSON object a line, secrets removed, so that a
-//! bug report is something to replay. Off it costs a look at a flag. Called by the engine's actor
-//! and by the transport of `serve`.
+//! bug report is something to replay. Off it costs a look at a flag. Called by the engine's actor,
+//! by the transport of `serve`, and through [`Traced`] where the client is in this process.
 //!
 //! `{"t":<ms since 1970>,"wire":"engine"|"acp","dir":"in"|"out","frame":<the message>}`; what is no
-//! JSON stands as text under `"text"`. `in` is what this program reads.
+//! JSON stands as text under `"text"`. `in` is what the agent reads (the bridge, or with `--agent` the
+//! other one), `out` what it writes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use agent_client_protocol::{ConnectTo, ConnectionDriver, Error as AcpError, Role, TransportFrame};
+use futures::StreamExt as _;
+use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -19,9 +24,9 @@ use serde_json::value::RawValue;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Wire {
-    /// Between this program and the engine.
+    /// Between the bridge and the engine.
     Engine,
-    /// Between the client and this program.
+    /// Between the client and the agent.
     Acp,
 }
 
@@ -29,9 +34,9 @@ pub enum Wire {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// To this program.
+    /// To the agent: from its engine or its client.
     In,
-    /// From this program.
+    /// From the agent.
     Out,
 }
 
@@ -89,6 +94,74 @@ impl Trace {
         entry.push(b'\n');
         // A full disk must not end the session that is being looked into.
         (&**file).write_all(&entry).ok();
+    }
+}
+
+/// An agent whose wire to a client in this process is recorded.
+#[derive(Debug)]
+pub struct Traced<A> {
+    agent: A,
+    trace: Trace,
+}
+
+impl<A> Traced<A> {
+    /// Records everything that passes.
+    pub fn new(agent: A, trace: Trace) -> Self {
+        Self { agent, trace }
+    }
+}
+
+impl<C: Role, A: ConnectTo<C>> ConnectTo<C> for Traced<A> {
+    async fn connect_to(self, client: impl ConnectTo<C::Counterpart>) -> Result<(), AcpError> {
+        let Self { agent, trace } = self;
+        let (agent, agent_driver) = agent.into_channel_and_future();
+        let (client, client_driver) = client.into_channel_and_future();
+        let (agent_rx, agent_tx) = agent.into_parts();
+        let (client_rx, client_tx) = client.into_parts();
+        let out = pump(agent_rx, client_tx, trace.clone(), Direction::Out);
+        let inward = pump(client_rx, agent_tx, trace, Direction::In);
+        let mut copies = pin!(futures::future::join(out, inward));
+        let mut agent_side = pin!(run(agent_driver));
+        let mut client_side = pin!(run(client_driver));
+        let (mut agent_done, mut copied) = (false, false);
+        loop {
+            tokio::select! {
+                done = &mut client_side => return done,
+                done = &mut agent_side, if !agent_done => {
+                    done?;
+                    agent_done = true;
+                }
+                _ = &mut copies, if !copied => copied = true,
+            }
+            if agent_done && copied {
+                return Ok(());
+            }
+        }
+    }
+}
+
+async fn run(driver: Option<ConnectionDriver>) -> Result<(), AcpError> {
+    match driver {
+        Some(driver) => driver.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn pump(
+    mut from: UnboundedReceiver<TransportFrame>,
+    to: UnboundedSender<TransportFrame>,
+    trace: Trace,
+    dir: Direction,
+) {
+    while let Some(frame) = from.next().await {
+        if let TransportFrame::Single(message) = &frame
+            && let Ok(line) = serde_json::to_string(message)
+        {
+            trace.record(Wire::Acp, dir, &line);
+        }
+        if to.unbounded_send(frame).is_err() {
+            break;
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent_client_protocol::v1::{ConnectionTo, Dispatch, Responder};
 use agent_client_protocol::{
-    Agent, Client, ConnectTo, Error as AcpError, Handled, UntypedMessage, on_receive_dispatch,
+    Agent, Client, Error as AcpError, Handled, UntypedMessage, on_receive_dispatch,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::output::Reporter;
 use super::rules::{Action, Decision, Rules};
 use super::turn::Turn;
+use crate::agents::{StartedAgent, TakenBy};
 use crate::error::{AppError, ErrorKind};
 
 /// Messages of the agent that may wait; the connection holds back above this.
@@ -92,12 +93,13 @@ enum Incoming {
 
 /// Runs the plan against an agent. `interrupts` yields when the user wants out.
 pub(super) async fn drive(
-    agent: impl ConnectTo<Client>,
+    agent: StartedAgent,
     plan: Plan,
     reporter: &mut Reporter<'_>,
     interrupts: mpsc::Receiver<()>,
 ) -> Result<Report, AppError> {
     let (sender, inbox) = mpsc::channel(INBOX);
+    let StartedAgent { agent, taken } = agent;
     let mut outcome = None;
     let connected = Client
         .v1()
@@ -133,6 +135,7 @@ pub(super) async fn drive(
                 plan,
                 ended_by: None,
                 prompted: false,
+                taken,
             };
             outcome = Some(run.whole().await);
             Ok(())
@@ -158,6 +161,8 @@ struct Run<'a, 'b> {
     deadline: Option<Instant>,
     ended_by: Option<EndedBy>,
     prompted: bool,
+    /// Whom to tell what was written, so that a fast agent does not run ahead.
+    taken: TakenBy,
 }
 
 impl Run<'_, '_> {
@@ -356,6 +361,7 @@ impl Run<'_, '_> {
                 if method == "session/update" && self.recording && ours {
                     self.update(&params);
                 }
+                self.taken.tell(1);
             }
             Incoming::Request(request) => {
                 let (request, responder) = *request;

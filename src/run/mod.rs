@@ -8,18 +8,16 @@ mod turn;
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use agent_client_protocol::{Client, ConnectTo};
 use tokio::sync::mpsc;
 
 pub use output::Format;
 
+use crate::agents::{self, StartedAgent};
 use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::AppError;
-use crate::foreign::ForeignAgent;
 use client::{Plan, Which, drive};
 use output::Reporter;
 use rules::Rules;
@@ -29,23 +27,17 @@ const MAX_PROMPT: u64 = 32 * 1024 * 1024;
 
 /// Runs one turn; returns when it is over and everything it started has ended.
 pub fn run(config: Config, args: &RunArgs) -> Result<(), AppError> {
-    let mut plan = plan(args, &mut std::io::stdin().lock(), std::io::stdin().is_terminal())?;
+    let plan = plan(args, &mut std::io::stdin().lock(), std::io::stdin().is_terminal())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|err| AppError::failed("cannot start the runtime").caused_by(err))?;
     let Some(command) = &args.agent else {
-        if plan.session == Which::New {
-            // The bridge begins its sessions with what the settings say, flags included.
-            (plan.model, plan.mode) = (None, None);
-        }
-        let agent = crate::bridge::agent(Arc::new(config));
+        let agent = agents::bridge(config).start();
         return runtime.block_on(turn(agent, plan, args.format));
     };
-    let agent = ForeignAgent::parse(command, Some(plan.cwd.clone()))
-        .map_err(|problem| AppError::usage(format!("--agent: {problem}")))?;
-    let last_words = agent.last_words();
-    runtime.block_on(turn(agent, plan, args.format)).map_err(|err| {
+    let (mut source, last_words) = agents::foreign(command, plan.cwd.clone(), &config)?;
+    runtime.block_on(turn(source.start(), plan, args.format)).map_err(|err| {
         match last_words.borrow().as_ref() {
             Some(words) => AppError::new(err.kind, words.clone()),
             None => err,
@@ -53,7 +45,7 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), AppError> {
     })
 }
 
-async fn turn(agent: impl ConnectTo<Client>, plan: Plan, format: Format) -> Result<(), AppError> {
+async fn turn(agent: StartedAgent, plan: Plan, format: Format) -> Result<(), AppError> {
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
     let progress = err.is_terminal();
     let mut reporter = Reporter::new(format, &mut out, &mut err, progress);

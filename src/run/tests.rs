@@ -101,7 +101,7 @@ async fn ran(
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut reporter = Reporter::new(format, &mut out, &mut err, false);
     let work = async {
-        let report = drive(agent, plan, &mut reporter, interrupts).await?;
+        let report = drive(StartedAgent::new(agent), plan, &mut reporter, interrupts).await?;
         reporter.finish(&report)
     };
     let outcome = tokio::time::timeout(Duration::from_mins(1), work).await.expect("it hangs");

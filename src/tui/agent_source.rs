@@ -18,6 +18,13 @@ pub struct StartedAgent {
     pub taken: TakenBy,
 }
 
+impl StartedAgent {
+    /// An agent that needs no gauge.
+    pub fn new(agent: impl ConnectTo<Client>) -> Self {
+        Self { agent: DynConnectTo::new(agent), taken: TakenBy::default() }
+    }
+}
+
 /// [`Taken`], or nobody.
 #[derive(Clone, Default)]
 pub struct TakenBy(Option<Taken>);
@@ -48,10 +55,7 @@ pub struct AgentSource(Box<dyn FnMut() -> StartedAgent + Send>);
 impl AgentSource {
     /// An agent that needs no gauge.
     pub fn new<A: ConnectTo<Client>>(mut start: impl FnMut() -> A + Send + 'static) -> Self {
-        Self(Box::new(move || StartedAgent {
-            agent: DynConnectTo::new(start()),
-            taken: TakenBy::default(),
-        }))
+        Self(Box::new(move || StartedAgent::new(start())))
     }
 
     /// An agent that wants to be told what was taken.

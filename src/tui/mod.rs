@@ -13,7 +13,6 @@ pub mod app;
 pub mod client;
 pub mod clipboard;
 pub mod editor;
-pub mod foreign;
 pub mod jobs;
 pub mod keymap;
 pub mod model;
@@ -26,4 +25,3 @@ pub mod view;
 
 pub use agent_source::AgentSource;
 pub use app::{Exit, TuiOptions, run};
-pub use foreign::agent_command;

@@ -62,6 +62,22 @@ fn wrong_arguments_are_code_2() {
 }
 
 #[test]
+fn a_model_or_mode_that_is_not_there_is_code_2_and_the_choice_is_told() {
+    let world = World::new();
+    for (flag, known) in [("--model", "/sim-large"), ("--mode", "plan")] {
+        let run = demo(&world, &[flag, "nonesuch", "hello"]);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{flag}: {}", run.stderr);
+        assert!(
+            run.stderr.contains("nonesuch") && run.stderr.contains("choose one of"),
+            "{}",
+            run.stderr
+        );
+        assert!(run.stderr.contains(known), "{}", run.stderr);
+    }
+    assert_eq!(demo(&world, &["--mode", "plan", "hello"]).code, Some(0));
+}
+
+#[test]
 fn a_permission_needs_a_rule_and_a_denial_is_code_4_and_said() {
     let world = World::new();
     let run = demo(&world, &["permission"]);

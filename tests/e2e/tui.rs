@@ -163,8 +163,12 @@ fn a_resize_in_mid_stream_draws_the_new_size() {
 #[test]
 fn an_agent_that_dies_is_shown_with_its_last_words() {
     let world = World::new();
-    let mut t =
-        Terminal::start(&world, &["tui", "--agent", "echo no license today >&2; exit 3"], 100, 30);
+    let mut t = Terminal::start(
+        &world,
+        &["tui", "--agent", "sh -c 'echo no license today >&2; exit 3'"],
+        100,
+        30,
+    );
     t.wait_for("no license today");
     t.wait_for("exit status: 3");
     t.wait_for("Enter starts the agent again");

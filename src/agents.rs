@@ -1,0 +1,63 @@
+//! Which agent a client in this program talks to: the bridge in this process, or any other agent by
+//! the command that starts it. Both come with a gauge, so that a slow client holds them back, and
+//! with `--trace` their wire is recorded. Called by `tui`, `run` and `sessions`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agent_client_protocol::{Client, DynConnectTo};
+use tokio::sync::watch;
+
+use crate::bridge;
+use crate::bridge::stdio::{Metered, Outflow};
+use crate::config::Config;
+use crate::error::AppError;
+use crate::foreign::ForeignAgent;
+use crate::trace::{Trace, Traced};
+pub use crate::tui::agent_source::{AgentSource, StartedAgent, TakenBy};
+
+/// The bridge in this process.
+pub fn bridge(config: Config) -> AgentSource {
+    let config = Arc::new(config);
+    AgentSource::metered(move || {
+        let outflow = Outflow::new();
+        let agent = bridge::agent(config.clone()).metered(outflow.clone());
+        let taken = outflow.clone();
+        let agent = traced(Metered::new(agent, outflow), &Trace::of(&config));
+        (agent, Arc::new(move |frames| taken.taken(frames)))
+    })
+}
+
+/// How an agent of a stranger ended, once it has.
+pub type LastWords = watch::Receiver<Option<String>>;
+
+/// Any other agent, by the words of its command; no shell reads them.
+pub fn foreign(
+    command: &str,
+    cwd: PathBuf,
+    config: &Config,
+) -> Result<(AgentSource, LastWords), AppError> {
+    let agent = ForeignAgent::parse(command, Some(cwd)).map_err(|problem| {
+        AppError::usage(format!("--agent: {problem}"))
+            .hint("a program and its arguments; for a shell's features: --agent \"sh -c '…'\"")
+    })?;
+    let last_words = agent.last_words();
+    let trace = Trace::of(config);
+    let source = AgentSource::metered(move || {
+        let mut agent = agent.clone();
+        let taken = Arc::new(agent.gauge());
+        (traced(agent, &trace), taken)
+    });
+    Ok((source, last_words))
+}
+
+fn traced(
+    agent: impl agent_client_protocol::ConnectTo<Client>,
+    trace: &Trace,
+) -> DynConnectTo<Client> {
+    if trace.is_on() {
+        DynConnectTo::new(Traced::new(agent, trace.clone()))
+    } else {
+        DynConnectTo::new(agent)
+    }
+}
