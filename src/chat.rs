@@ -42,7 +42,7 @@ pub fn run(config: Config, args: TuiArgs) -> Result<(), AppError> {
             None if args.continue_last => FirstSession::Newest,
             None => FirstSession::New,
         },
-        reduced_motion: config.env.flag("ZCODE_ACP_REDUCED_MOTION").unwrap_or(false),
+        reduced_motion: !config.tui.animations,
         cwd: cwd.clone(),
         ..Start::default()
     };
@@ -54,7 +54,12 @@ pub fn run(config: Config, args: TuiArgs) -> Result<(), AppError> {
     let options = TuiOptions {
         start,
         state_dir: config.state_dir.clone(),
-        theme: traits::theme_spec(|name| config.env.str(name).map(str::to_owned)),
+        theme: traits::with_setting(
+            traits::theme_spec(|name| config.env.str(name).map(str::to_owned)),
+            config.tui.theme.as_deref(),
+        ),
+        fixed_background: matches!(config.tui.theme.as_deref(), Some("dark" | "light")),
+        mouse: config.tui.mouse,
         env: config.env.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
         demo,
         prompt: args.prompt,

@@ -45,10 +45,15 @@ const KEYS: &[(&str, Kind)] = &[
     ("engine.automationTools", Kind::Flag),
     ("accounts.liveCheck", Kind::Flag),
     ("approvals.dir", Kind::Text),
-    ("tui.theme", Kind::Text),
+    ("tui.theme", Kind::OneOf(&["auto", "dark", "light", "none"])),
     ("tui.mouse", Kind::Flag),
     ("tui.animations", Kind::Flag),
 ];
+
+/// Every known key, for what documents them.
+pub fn known_keys() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().map(|(key, _)| *key)
+}
 
 /// Returns where the settings file is.
 pub fn settings_path(env: &Env, home: &Path) -> PathBuf {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::file::{SettingsFile, settings_path};
-use super::{Config, DemoConfig, EngineConfig, Env, SessionConfig};
+use super::{Config, DemoConfig, EngineConfig, Env, SessionConfig, TuiConfig};
 use crate::cli::{Command, EngineArgs, GlobalArgs};
 use crate::error::AppError;
 
@@ -92,6 +92,13 @@ impl Config {
                     "ZCODE_ACP_SHOW_COMPLETION_STATUS",
                 ),
                 auto_compact_threshold: threshold.filter(|n| *n > 0),
+            },
+            tui: TuiConfig {
+                theme: file.text("tui.theme").filter(|theme| *theme != "auto").map(str::to_owned),
+                mouse: file.flag("tui.mouse").unwrap_or(true),
+                animations: file
+                    .flag("tui.animations")
+                    .unwrap_or_else(|| env.flag("ZCODE_ACP_REDUCED_MOTION") != Some(true)),
             },
             interaction_timeout: interaction.filter(|n| *n > 0).map(Duration::from_millis),
             steer_persist: persist.map_or(STEER_PERSIST, Duration::from_millis),
@@ -191,6 +198,18 @@ mod tests {
         let by_file = config(r#"{"session":{"mode":"plan"},"interaction":{"timeoutMs":0}}"#, &env);
         assert_eq!(by_file.session.mode.as_deref(), Some("plan"));
         assert_eq!(by_file.interaction_timeout, None);
+    }
+
+    #[test]
+    fn the_chat_is_set_by_the_file() {
+        assert_eq!(config("", &[]).tui, TuiConfig::default());
+        assert!(!config("", &[("ZCODE_ACP_REDUCED_MOTION", "1")]).tui.animations);
+        let set = config(r#"{"tui":{"theme":"light","mouse":false,"animations":false}}"#, &[]);
+        let want = TuiConfig { theme: Some("light".to_owned()), mouse: false, animations: false };
+        assert_eq!(set.tui, want);
+        assert_eq!(config(r#"{"tui":{"theme":"auto"}}"#, &[]).tui.theme, None);
+        let wrong = config(r#"{"tui":{"theme":"pink"}}"#, &[]);
+        assert_eq!((wrong.tui.theme, wrong.warnings.len()), (None, 1));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 mod file;
 mod load;
 
-pub use file::{SettingsFile, settings_path};
+pub use file::{SettingsFile, known_keys, settings_path};
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -73,6 +73,8 @@ pub struct Config {
     pub engine: EngineConfig,
     /// Defaults for new sessions.
     pub session: SessionConfig,
+    /// How the terminal chat looks and behaves.
+    pub tui: TuiConfig,
     /// How long a question to the user may stay open; `None` waits for ever.
     pub interaction_timeout: Option<Duration>,
     /// `ZCODE_ACP_STEER_PERSIST_MS`: how long a guide waits for the session's first event.
@@ -131,6 +133,23 @@ pub struct SessionConfig {
     pub auto_compact_threshold: Option<u64>,
 }
 
+/// How the terminal chat looks and behaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TuiConfig {
+    /// `tui.theme`: `dark`, `light` or `none` (no colour); `None` is what the terminal says.
+    pub theme: Option<String>,
+    /// `tui.mouse`: wheel and clicks are ours; off, the terminal selects text by itself.
+    pub mouse: bool,
+    /// `tui.animations` (and not `ZCODE_ACP_REDUCED_MOTION`).
+    pub animations: bool,
+}
+
+impl Default for TuiConfig {
+    fn default() -> Self {
+        Self { theme: None, mouse: true, animations: true }
+    }
+}
+
 /// Settings for tests: this environment, everything below `home`, the rest at its default.
 #[cfg(test)]
 pub(crate) fn test_config(env: Env, home: &std::path::Path) -> Config {
@@ -141,6 +160,7 @@ pub(crate) fn test_config(env: Env, home: &std::path::Path) -> Config {
         state_dir: home.join("state"),
         engine: EngineConfig::default(),
         session: SessionConfig::default(),
+        tui: TuiConfig::default(),
         interaction_timeout: None,
         steer_persist: Duration::from_secs(3),
         steer_fk_retry: Duration::from_secs(2),

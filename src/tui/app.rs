@@ -57,6 +57,10 @@ pub struct TuiOptions {
     pub state_dir: PathBuf,
     /// What the terminal can show.
     pub theme: ThemeSpec,
+    /// The user chose the background; the terminal's own answer does not count.
+    pub fixed_background: bool,
+    /// Wheel and clicks are taken; otherwise the terminal's own selection works.
+    pub mouse: bool,
     /// The environment, for the commands that an agent has us run.
     pub env: Vec<(OsString, OsString)>,
     /// The agent that `/demo` starts, when there is one.
@@ -76,7 +80,7 @@ pub enum Exit {
 
 /// Runs the chat on the terminal until the user leaves. Draws before it starts the agent.
 pub fn run(source: AgentSource, mut options: TuiOptions) -> io::Result<Exit> {
-    let guard = TerminalGuard::enter()?;
+    let guard = TerminalGuard::enter(options.mouse)?;
     let store = Store::new(&options.state_dir, &options.start.cwd);
     options.start.history = store.history();
     options.start.draft = store.draft();
@@ -120,6 +124,7 @@ struct App {
     model: Model,
     view: TranscriptView,
     theme: Theme,
+    fixed_background: bool,
     screen: Screen,
     demo: Option<AgentSource>,
     began: Instant,
@@ -159,7 +164,7 @@ impl App {
         options: TuiOptions,
         env: &[(OsString, OsString)],
     ) -> Self {
-        let TuiOptions { start, theme, demo, prompt, state_dir, .. } = options;
+        let TuiOptions { start, theme, fixed_background, demo, prompt, state_dir, .. } = options;
         let (columns, rows) = guard::size();
         let mut model = Model::new(start);
         model.size = (columns, rows);
@@ -174,6 +179,7 @@ impl App {
             model,
             view: TranscriptView::new(),
             theme: Theme::new(theme),
+            fixed_background,
             screen: Screen::new(columns, rows),
             demo,
             began: now,
@@ -485,7 +491,7 @@ impl App {
             Reply::Mode { mode: SYNCHRONIZED_OUTPUT, state: 1 | 2 } => self.synchronized = true,
             Reply::Background(red, green, blue) => {
                 let background = traits::background_of(*red, *green, *blue);
-                if background != self.theme.spec.background {
+                if background != self.theme.spec.background && !self.fixed_background {
                     self.theme = Theme::new(ThemeSpec { background, ..self.theme.spec });
                     self.dirty = Dirty::Now;
                 }

@@ -20,6 +20,7 @@ mod modes;
 mod run;
 mod serve;
 mod sessions;
+mod settings;
 mod terminal;
 mod tui;
 mod watchdog;

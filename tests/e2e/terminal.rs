@@ -74,6 +74,10 @@ impl<'a> Terminal<'a> {
     }
 
     /// Whether the screen has the text, wherever it wraps or is padded.
+    pub(crate) fn written(&self) -> &[u8] {
+        &self.bytes
+    }
+
     pub(crate) fn shows(&self, text: &str) -> bool {
         self.screen().contains(text)
     }

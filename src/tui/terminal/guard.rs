@@ -12,8 +12,10 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{self, OptionalActions, Termios};
 
-/// Alternate screen, paste brackets, focus reports, mouse buttons, wheel and drags with wide coordinates.
-const ENTER: &str = "\x1b[?1049h\x1b[?7l\x1b[?2004h\x1b[?1004h\x1b[?1002h\x1b[?1006h\x1b[?25l";
+/// Alternate screen, paste brackets, focus reports.
+const ENTER: &str = "\x1b[?1049h\x1b[?7l\x1b[?2004h\x1b[?1004h\x1b[?25l";
+/// Mouse buttons, drags and wheel, with wide coordinates.
+const MOUSE: &str = "\x1b[?1002h\x1b[?1006h";
 /// Asks what is safe to use: keyboard protocol, synchronized output, the background,
 /// and a question that every
 /// terminal answers. Nothing waits for the answers.
@@ -33,17 +35,18 @@ static KEYBOARD: AtomicBool = AtomicBool::new(false);
 /// The terminal in our modes; dropping it puts everything back.
 #[derive(Debug)]
 pub struct TerminalGuard {
-    _private: (),
+    mouse: bool,
 }
 
 impl TerminalGuard {
-    /// Takes the terminal over. Fails when standard input or output is none.
-    pub fn enter() -> io::Result<Self> {
+    /// Takes the terminal over, the mouse only if `mouse`. Fails when standard input or output is
+    /// none.
+    pub fn enter(mouse: bool) -> io::Result<Self> {
         let original = termios::tcgetattr(rustix::stdio::stdin())?;
         // Only the first snapshot counts: a later one might be of our own raw mode.
         let _already_kept = ORIGINAL.set(original);
         install_panic_hook();
-        let guard = Self { _private: () };
+        let guard = Self { mouse };
         guard.resume()?;
         Ok(guard)
     }
@@ -57,6 +60,9 @@ impl TerminalGuard {
         ENTERED.store(true, Ordering::SeqCst);
         let mut out = io::stdout().lock();
         out.write_all(ENTER.as_bytes())?;
+        if self.mouse {
+            out.write_all(MOUSE.as_bytes())?;
+        }
         out.write_all(QUERIES.as_bytes())?;
         out.flush()
     }

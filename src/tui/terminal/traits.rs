@@ -7,6 +7,16 @@ pub fn theme_spec(var: impl Fn(&str) -> Option<String>) -> ThemeSpec {
     ThemeSpec { depth: depth(&var), background: background(&var), utf8: utf8(&var) }
 }
 
+/// The theme that the user set, over what the environment tells.
+pub fn with_setting(spec: ThemeSpec, theme: Option<&str>) -> ThemeSpec {
+    match theme {
+        Some("dark") => ThemeSpec { background: Background::Dark, ..spec },
+        Some("light") => ThemeSpec { background: Background::Light, ..spec },
+        Some("none") => ThemeSpec { depth: ColorDepth::None, ..spec },
+        _ => spec,
+    }
+}
+
 fn depth(var: &impl Fn(&str) -> Option<String>) -> ColorDepth {
     let term = var("TERM").unwrap_or_default();
     if var("NO_COLOR").is_some() || term == "dumb" || term.starts_with("vt1") {
@@ -89,6 +99,14 @@ mod tests {
         assert!(spec(&[("LANG", "de_DE.UTF-8")]).utf8);
         assert!(!spec(&[("LANG", "C")]).utf8);
         assert!(!spec(&[("LC_ALL", "ja_JP.eucJP"), ("LANG", "C.UTF-8")]).utf8);
+    }
+
+    #[test]
+    fn a_set_theme_beats_the_environment() {
+        let dark = spec(&[("COLORFGBG", "15;0"), ("COLORTERM", "truecolor")]);
+        assert_eq!(with_setting(dark, Some("light")).background, Background::Light);
+        assert_eq!(with_setting(dark, Some("none")).depth, ColorDepth::None);
+        assert_eq!(with_setting(dark, None), dark);
     }
 
     #[test]
