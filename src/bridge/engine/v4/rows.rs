@@ -87,8 +87,10 @@ pub enum Fact {
     Snapshot {
         /// The first one of this topic, or one of a new log: its rows are history.
         initial: bool,
-        /// Rows are missing between what was known and the picture.
+        /// Rows are missing between what was known and the picture, or nothing is known of them but the picture.
         hole: bool,
+        /// A turn was running: something of it may be in the picture that the legacy channel has still to say.
+        running: bool,
     },
     /// A row that was not there before; details follow as facts of their own.
     Opened(Arc<RowHead>),
@@ -315,8 +317,7 @@ impl Rows {
         quiet: bool,
         out: &mut Vec<Fact>,
     ) -> bool {
-        let overlaps = window.first().is_none_or(|it| self.known.contains_key(&it.row_id));
-        let hole = has_more && !overlaps && !self.order.is_empty();
+        let hole = self.misses(&window, has_more);
         let gone = match window.first().map(|it| &it.row_id) {
             Some(first) => self
                 .order
@@ -332,6 +333,12 @@ impl Rows {
             self.upsert(row, quiet, out);
         }
         hole
+    }
+
+    /// True when there are rows between what is known and this window.
+    pub(super) fn misses(&self, window: &[Row], has_more: bool) -> bool {
+        let overlaps = window.first().is_none_or(|it| self.known.contains_key(&it.row_id));
+        has_more && !overlaps && !self.order.is_empty()
     }
 
     /// True when no row is known.

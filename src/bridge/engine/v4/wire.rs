@@ -166,6 +166,8 @@ pub struct RowsRange {
     pub rows: Vec<Row>,
     /// There are still older ones.
     pub has_more: bool,
+    /// The sequence number they were read at.
+    pub at_seq: Option<u64>,
 }
 
 /// One operation of a deltas payload.
@@ -297,6 +299,13 @@ pub struct Row {
 }
 
 impl Row {
+    /// True for a turn that runs and for a row that is being written.
+    pub fn is_running(&self) -> bool {
+        let state = self.state.as_deref().or(self.status.as_deref());
+        self.kind != "subagent"
+            && matches!(state, Some("running" | "streaming" | "inputStreaming" | "pendingApproval"))
+    }
+
     /// Returns the text of a tool's output, if it has one.
     pub fn output_text(&self) -> Option<&str> {
         let output = self.output.as_ref()?;

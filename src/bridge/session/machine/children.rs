@@ -15,7 +15,8 @@ use crate::bridge::engine::event::ToolUpdated;
 use crate::bridge::engine::v4::commands::{self, Command, Subscribe, Unsubscribe};
 use crate::bridge::engine::v4::rows::{Fact, RowHead, SubagentChange};
 use crate::bridge::engine::v4::state::{Subagent, Subagents};
-use crate::bridge::engine::v4::topic::{Ack, History, Topic};
+use crate::bridge::engine::v4::topic::{Ack, History, Resync, Topic};
+use crate::bridge::engine::v4::wire::RowsRange;
 use crate::bridge::session::failure;
 use crate::bridge::translate::{CardEnd, Output, Translator, rows};
 
@@ -25,6 +26,8 @@ const MAX_CHILDREN: usize = 100;
 const MAX_ENDED: usize = 1024;
 /// How deep children of children are followed.
 const MAX_DEPTH: u8 = 3;
+/// Failed resyncs after which a child's topic is left alone.
+const MAX_TRIES: u8 = 3;
 /// How long the last frames of an ended child are waited for.
 const LAST_FRAMES: Duration = Duration::from_secs(1);
 
@@ -42,6 +45,15 @@ struct Child {
     end: Option<CardEnd>,
     /// Its own turn has ended: nothing more comes.
     turn_over: bool,
+    /// Subscriptions that failed; at [`MAX_TRIES`] the parent's own events about it are all there is.
+    failures: u8,
+}
+
+impl Child {
+    /// Its own rows tell what it does.
+    fn is_heard(&self) -> bool {
+        self.failures < MAX_TRIES
+    }
 }
 
 /// The children of a session.
@@ -155,6 +167,7 @@ impl Machine {
             depth,
             end: None,
             turn_over: false,
+            failures: 0,
         };
         self.v4.children.running.insert(seen.child.to_owned(), child);
         self.emit(Effect::Attach(seen.child.to_owned()));
@@ -216,10 +229,7 @@ impl Machine {
         let ack = answer.and_then(|it| serde_json::from_value::<Ack>(it.get("ack")?.clone()).ok());
         let now = self.now.ms;
         let Some(child) = self.v4.children.running.get_mut(&id) else { return };
-        let Some(ack) = ack else {
-            // Its events on the parent's channel are all there is.
-            return self.drop_child(&id);
-        };
+        let Some(ack) = ack else { return self.leave_child(&id) };
         let mut facts = Vec::new();
         let resync = child.topic.subscribed(&ack, now, &mut facts);
         self.child_facts(&id, &facts);
@@ -240,10 +250,64 @@ impl Machine {
         }
     }
 
-    fn resync_child(&mut self, id: &str, reason: &crate::bridge::engine::v4::topic::Resync) {
+    fn resync_child(&mut self, id: &str, reason: &Resync) {
         let Some(child) = self.v4.children.running.get(id) else { return };
+        if let Resync::Hole { before } = reason {
+            let topic = child.topic.name().to_owned();
+            return self.ask_for_rows(id, topic, before);
+        }
         let params = super::v4::resync_params(&child.topic, self.v4.connection_id(), reason);
-        self.call("v4/conversation/resync", json!(params), Cont::Ignore);
+        self.call(
+            "v4/conversation/resync",
+            json!(params),
+            Cont::V4ResyncChild { child: id.to_owned() },
+        );
+    }
+
+    /// A child's topic could not be asked for again: it is subscribed anew, a few times.
+    pub(crate) fn on_child_resynced(
+        &mut self,
+        id: &str,
+        reply: Result<Box<RawValue>, EngineError>,
+    ) {
+        let Some(child) = self.v4.children.running.get_mut(id) else { return };
+        if let Ok(answer) = reply.and_then(|raw| failure::parse(&raw)) {
+            let ack = answer.get("ack").cloned();
+            if let Some(ack) = ack.and_then(|it| serde_json::from_value::<Ack>(it).ok()) {
+                child.topic.resynced(&ack);
+            }
+            return;
+        }
+        child.failures += 1;
+        child.topic.unsubscribed();
+        if !child.is_heard() {
+            return self.leave_child(id);
+        }
+        let (name, base) = (child.topic.name().to_owned(), child.topic.base());
+        let params = Subscribe::new(&name, self.v4.connection_id(), None, base);
+        self.call("v4/conversation/subscribe", json!(params), Cont::V4Subscribe { topic: name });
+    }
+
+    pub(crate) fn on_child_rows(&mut self, name: &str, page: Option<RowsRange>) {
+        let Some(id) = name.strip_prefix("conversation/") else { return };
+        let now = self.now.ms;
+        let Some(child) = self.v4.children.running.get_mut(id) else { return };
+        let mut facts = Vec::new();
+        let resync = child.topic.older_rows(page, now, &mut facts);
+        self.child_facts(id, &facts);
+        if let Some(reason) = resync {
+            self.resync_child(id, &reason);
+        }
+    }
+
+    /// A child is not heard any more: what the parent's own channel says of it is shown again, its end too.
+    fn leave_child(&mut self, id: &str) {
+        let Some(child) = self.v4.children.running.get_mut(id) else { return };
+        child.failures = MAX_TRIES;
+        child.turn_over = true;
+        if child.end.is_some() {
+            self.close_child(id);
+        }
     }
 
     fn child_facts(&mut self, id: &str, facts: &[Fact]) {
@@ -303,10 +367,10 @@ impl Machine {
             return false;
         }
         let children = &mut self.v4.children;
-        let followed = tool
-            .child_session_id
-            .as_deref()
-            .is_some_and(|it| children.running.contains_key(it) || children.ended.contains(it));
+        let followed = tool.child_session_id.as_deref().is_some_and(|it| {
+            let running = children.running.get(it);
+            running.map_or_else(|| children.ended.contains(it), Child::is_heard)
+        });
         if followed && self.seed.traits.subagents {
             return true;
         }

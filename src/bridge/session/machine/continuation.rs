@@ -60,6 +60,12 @@ pub(crate) enum Cont {
         topic: String,
     },
     V4Resync,
+    V4ResyncChild {
+        child: String,
+    },
+    V4Rows {
+        topic: String,
+    },
     V4Patience,
     SteerSent {
         id: u64,
@@ -73,6 +79,12 @@ pub(crate) enum Cont {
     },
 
     Gap,
+    EndIsMissing {
+        n: u64,
+    },
+    MissingEnd {
+        n: u64,
+    },
     GapDeadline,
     Silence {
         n: u64,
@@ -153,9 +165,12 @@ impl Machine {
             Cont::V4Flow => self.on_v4_flow(reply),
             Cont::V4Subscribe { topic } => self.on_v4_subscribed(&topic, reply),
             Cont::V4Resync => self.on_v4_resynced(reply),
+            Cont::V4ResyncChild { child } => self.on_child_resynced(&child, reply),
+            Cont::V4Rows { topic } => self.on_v4_rows(&topic, reply),
             Cont::SteerSent { id } => self.on_steer_reply(id, reply),
             Cont::QueueCommand { req } => self.on_queue_command(req, reply),
             Cont::Gap => self.on_gap_reply(reply),
+            Cont::MissingEnd { n } => self.on_missing_end(n, reply),
             Cont::ProbeEvents { n } => self.on_probe_events(n, reply),
             Cont::ProbeRead { n, seen, second } => self.on_probe_read(n, seen, second, reply),
             Cont::LastReply { n, attempt } => self.on_last_reply(n, attempt, reply),
@@ -191,6 +206,7 @@ impl Machine {
             Cont::SteerTimer => self.steer_timer(),
             Cont::ChildEnd { child } => self.close_child(&child),
             Cont::GapDeadline => self.gap_is_late(),
+            Cont::EndIsMissing { n } => self.end_is_missing(n),
             Cont::Silence { n } => self.silence_deadline(n),
             Cont::SecondLook { n, seen } => self.second_look(n, seen),
             Cont::LastReplyAgain { n, attempt } => self.last_reply_again(n, attempt),

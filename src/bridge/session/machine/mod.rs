@@ -24,6 +24,7 @@ mod steer;
 mod stop;
 mod stream;
 mod turn;
+mod turn_rows;
 mod usage;
 mod v4;
 

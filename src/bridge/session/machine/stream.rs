@@ -185,6 +185,7 @@ impl Machine {
             }
             SessionBody::TurnCompleted(done) => {
                 self.say_row_results(turn_id);
+                self.rows_turn_over(turn_id);
                 if self.ends_ours(turn_id, done.input_id.as_deref()) {
                     self.show(event);
                     self.our_turn_completed(done);
@@ -194,6 +195,7 @@ impl Machine {
             }
             SessionBody::TurnFailed(failed) => {
                 self.say_row_results(turn_id);
+                self.rows_turn_over(turn_id);
                 if self.ends_ours(turn_id, failed.input_id.as_deref()) {
                     self.our_turn_failed(failed);
                 } else {
@@ -203,6 +205,9 @@ impl Machine {
             SessionBody::Updated(updated) => {
                 self.v4.legacy_ring |= updated.context_used.is_some();
                 self.on_updated(updated);
+                if self.retry_was_told(updated) {
+                    return;
+                }
                 self.translate(|t, out| t.on_event(event, out));
             }
             SessionBody::Interaction(mirror) => self.on_mirror(mirror),

@@ -498,7 +498,7 @@ impl Machine {
         let mut deadline = turn.deadline.take();
         self.cancel_timer(&mut deadline);
         if turn.is_cancelled() {
-            self.stream.mute(turn.turn_id.take(), &turn.input_id);
+            self.stream.mute(turn.turn_id.clone(), &turn.input_id);
         }
         let ended_well =
             matches!(&turn.outcome, Some(Outcome { result: Ok(acp::StopReason::EndTurn) }));
@@ -513,6 +513,7 @@ impl Machine {
             }
         }
         self.usage.turn_over();
+        self.rows_turn_over(turn.turn_id.as_deref());
         self.steers_turn_over(n, &result);
         if ended_well {
             self.compact_if_due();

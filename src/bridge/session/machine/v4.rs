@@ -12,11 +12,13 @@ use super::{Cont, Machine, Token};
 use crate::bridge::engine::EngineError;
 use crate::bridge::engine::event::{SessionBody, SessionEvent, StateUpdated, TitleUpdated};
 use crate::bridge::engine::v4::commands::{
-    self, Command, Flow, FlowParams, ResyncParams, Stamp, Subscribe,
+    self, Command, Flow, FlowParams, MAX_ROWS_RANGE, ResyncParams, RowsRangeParams, Stamp,
+    Subscribe,
 };
 use crate::bridge::engine::v4::rows::Fact;
 use crate::bridge::engine::v4::state::{BackgroundWork, Meta, Queue, StatePatch};
 use crate::bridge::engine::v4::topic::{Ack, History, Resync, Topic};
+use crate::bridge::engine::v4::wire::{RowId, RowsRange};
 use crate::bridge::session::failure;
 use crate::bridge::translate::rows::Rows;
 use crate::bridge::translate::usage;
@@ -55,6 +57,8 @@ pub(crate) struct V4 {
     pub(crate) legacy_title: bool,
     /// The to-do list comes by V4: it need not be read.
     pub(crate) tells_plan: bool,
+    /// What `control` last said of errors and retries.
+    pub(crate) trouble: super::turn_rows::Trouble,
     facts: Vec<Fact>,
     events: Vec<SessionEvent>,
 }
@@ -193,6 +197,12 @@ impl Machine {
     }
 
     fn resync(&mut self, reason: &Resync) {
+        if let Resync::Hole { before } = reason {
+            let Some(sid) = self.engine_sid().map(str::to_owned) else { return };
+            let topic = commands::conversation_topic(&sid);
+            self.patience();
+            return self.ask_for_rows(&sid, topic, before);
+        }
         let now = self.now.ms;
         if now.saturating_sub(self.v4.resyncs_since) > RESYNC_WINDOW {
             self.v4.resyncs_since = now;
@@ -204,9 +214,32 @@ impl Machine {
         };
         let params = resync_params(topic, &self.v4.connection_id, reason);
         self.call("v4/conversation/resync", json!(params), Cont::V4Resync);
+        self.patience();
+    }
+
+    fn patience(&mut self) {
         if self.v4.patience.is_none() {
             self.v4.patience = Some(self.timer(RESYNC_PATIENCE, Cont::V4Patience));
         }
+    }
+
+    /// Asks for the rows before the oldest one of a picture.
+    pub(crate) fn ask_for_rows(&mut self, session: &str, topic: String, before: &RowId) {
+        let params = RowsRangeParams::new(session, Some(before.clone()), MAX_ROWS_RANGE);
+        self.call("v4/conversation/rowsRange", json!(params), Cont::V4Rows { topic });
+    }
+
+    pub(crate) fn on_v4_rows(&mut self, name: &str, reply: Result<Box<RawValue>, EngineError>) {
+        let page = reply.ok().and_then(|raw| serde_json::from_str::<RowsRange>(raw.get()).ok());
+        let now = self.now.ms;
+        let mut facts = std::mem::take(&mut self.v4.facts);
+        let Some(main) = self.v4.main.as_mut().filter(|it| it.name() == name) else {
+            self.v4.facts = facts;
+            return self.on_child_rows(name, page);
+        };
+        let resync = main.older_rows(page, now, &mut facts);
+        self.take_facts(facts);
+        self.after_frame(resync);
     }
 
     pub(crate) fn on_v4_resynced(&mut self, reply: Result<Box<RawValue>, EngineError>) {
@@ -275,6 +308,14 @@ impl Machine {
     fn on_fact(&mut self, fact: &Fact) {
         match fact {
             Fact::State(patch) => self.on_v4_state(patch),
+            Fact::Snapshot { initial, hole, running } => {
+                let begun = self.turn.as_ref().is_some_and(|it| it.turn_id.is_some())
+                    || self.stream.foreign_runs();
+                if *hole || (*initial && (*running || begun)) {
+                    self.v4.rows.wait_for_the_end();
+                }
+            }
+            Fact::Turn(head, change) => self.on_turn_row(head.turn_id.as_deref(), change),
             Fact::UserInput(_, said) => {
                 if said.guided
                     && let Some(command) = &said.source_command_id
@@ -308,6 +349,9 @@ impl Machine {
         }
         if let Some(meta) = patch.meta.as_ref().filter(|_| !self.v4.legacy_title) {
             self.on_v4_title(meta);
+        }
+        if let Some(control) = &patch.control {
+            self.on_v4_control(control);
         }
         if let Some(subagents) = &patch.subagents {
             self.on_subagents(subagents);

@@ -24,10 +24,25 @@ const MAX_TURNS: usize = 32;
 pub struct Rows {
     fuse: Fuse,
     live: bool,
+    /// The rows began in the middle of a turn: the legacy channel tells the rest of it alone.
+    waiting: Waiting,
+    /// Turns that the legacy channel has ended: it has said all of them.
+    over: VecDeque<String>,
     tools: HashMap<String, Tool>,
     order: VecDeque<String>,
     /// Turns the legacy channel has named: a row's turn is one of them, or is not named.
     turns: VecDeque<String>,
+}
+
+/// Whether the legacy channel tells a turn alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Waiting {
+    #[default]
+    No,
+    /// Until the turn's end.
+    ForTheEnd,
+    /// It has ended; rows of it may still come until the next one starts.
+    ForTheNext,
 }
 
 /// What each channel has said of a call.
@@ -47,6 +62,31 @@ impl Rows {
         self.fuse.set_rows_live(live);
     }
 
+    /// The rows' beginning of the running turn is not known, so that they could only be shown out of order: the legacy
+    /// channel tells this turn alone.
+    pub fn wait_for_the_end(&mut self) {
+        self.waiting = Waiting::ForTheEnd;
+    }
+
+    /// The turn is over: the next one begins on both channels.
+    pub fn turn_over(&mut self, turn_id: Option<&str>) {
+        if self.waiting == Waiting::ForTheEnd {
+            self.waiting = Waiting::ForTheNext;
+        }
+        if let Some(turn) = turn_id {
+            self.over.push_back(turn.to_owned());
+            if self.over.len() > MAX_TURNS {
+                self.over.pop_front();
+            }
+        }
+    }
+
+    /// True for rows that must not speak: of a turn that has ended, or of one whose beginning they missed.
+    fn is_mute(&self, head: &RowHead) -> bool {
+        self.waiting != Waiting::No
+            || head.turn_id.as_ref().is_some_and(|it| self.over.contains(it))
+    }
+
     /// Takes a legacy event; returns what of it is still to be shown.
     pub fn on_legacy<'e>(&mut self, event: &'e SessionEvent) -> Option<Cow<'e, SessionEvent>> {
         match &event.body {
@@ -57,6 +97,9 @@ impl Rows {
             }
             SessionBody::TurnStarted(_) => {
                 self.fuse.break_legacy();
+                if self.waiting == Waiting::ForTheNext {
+                    self.waiting = Waiting::No;
+                }
                 if let Some(turn) = &event.turn_id {
                     self.turns.push_back(turn.clone());
                     if self.turns.len() > MAX_TURNS {
@@ -131,6 +174,7 @@ impl Rows {
     /// Takes a fact of the session's own topic; adds what it says that was not shown yet.
     pub fn on_fact(&mut self, session_id: &str, fact: &Fact, out: &mut Vec<SessionEvent>) {
         match fact {
+            Fact::Text(head, _) | Fact::InputText(head, _) if self.is_mute(head) => {}
             Fact::Text(head, piece) => {
                 let kind = if head.kind == RowKind::Reasoning {
                     TextKind::Thought
@@ -154,6 +198,10 @@ impl Rows {
     fn on_tool_fact(&mut self, session_id: &str, fact: &Fact, out: &mut Vec<SessionEvent>) {
         let Some(head) = tool_head(fact) else { return };
         let Some(call) = head.tool_call_id.clone() else { return };
+        let ends = matches!(fact, Fact::Tool(_, change) if is_final(&change.status));
+        if self.is_mute(head) && !ends {
+            return;
+        }
         let known = self.tool(&call);
         if known.ended {
             return;
@@ -165,11 +213,10 @@ impl Rows {
         }
         let Some(body) = tool_body(fact) else { return };
         let event = self.event(session_id, head, body);
-        match fact {
-            Fact::Tool(_, change) if is_final(&change.status) => {
-                self.tool(&call).result = Some(Box::new(event));
-            }
-            _ => out.push(event),
+        if ends {
+            self.tool(&call).result = Some(Box::new(event));
+        } else {
+            out.push(event);
         }
     }
 

@@ -302,7 +302,7 @@ impl Fuse {
     }
 
     /// Finds the text that the other channel may have begun, or begins one. A channel that does not have a text from its
-    /// beginning cannot be compared: the one that has been showing it goes on alone.
+    /// beginning cannot be compared: the other one shows it alone.
     fn claim(
         &mut self,
         channel: Channel,
@@ -389,7 +389,8 @@ impl Fuse {
         };
         *stream.owners.of_mut(channel) = owner.map(str::to_owned);
         *stream.claimed.of_mut(channel) = true;
-        *stream.muted.of_mut(channel.other()) = !whole;
+        // Its beginning is not known, but the legacy channel has all of it.
+        *stream.muted.of_mut(channel) = !whole;
         self.streams.push_back(stream);
         let ordinal = self.first + self.streams.len() as u64 - 1;
         *self.claimed.of_mut(channel) = Some(ordinal);

@@ -55,11 +55,12 @@ fn rows_that_come_back_after_a_pause_are_skipped_by_length() {
 }
 
 #[test]
-fn a_text_whose_beginning_is_history_is_shown_by_the_rows_alone() {
+fn a_text_whose_beginning_the_rows_missed_is_shown_by_the_legacy_channel_alone() {
     let mut fuse = live();
-    assert_eq!(row(&mut fuse, 1, "m", 10, "tail").as_deref(), Some("tail"));
-    assert_eq!(legacy(&mut fuse, "m", "tail"), None);
-    assert_eq!(row(&mut fuse, 1, "m", 14, "!").as_deref(), Some("!"));
+    assert_eq!(row(&mut fuse, 1, "m", 10, "tail"), None);
+    assert_eq!(legacy(&mut fuse, "m", "beginning tail").as_deref(), Some("beginning tail"));
+    assert_eq!(row(&mut fuse, 1, "m", 14, "!"), None);
+    assert_eq!(legacy(&mut fuse, "m", "!").as_deref(), Some("!"));
 }
 
 #[test]

@@ -13,11 +13,15 @@ use thiserror::Error;
 use crate::bridge::engine::v4::fragments::{FragmentError, Fragments};
 use crate::bridge::engine::v4::rows::{Fact, Rows};
 use crate::bridge::engine::v4::state::StatePatch;
-use crate::bridge::engine::v4::wire::{Frame, FrameParams, Op, Payload, SnapshotRows};
+use crate::bridge::engine::v4::wire::{
+    Frame, FrameParams, Op, Payload, Row, RowId, RowWindow, RowsRange, SnapshotRows,
+};
 
 /// Most frames (and their bytes) that are kept for a subscription whose reply has not come.
 const MAX_EARLY: usize = 256;
 const MAX_EARLY_BYTES: usize = 32 * 1024 * 1024;
+/// Most pages that are asked for to fill one hole.
+const MAX_PAGES: usize = 16;
 
 /// What to make of the rows of a topic's first picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +77,21 @@ pub enum Resync {
     /// More came before the reply to the subscribe than is kept.
     #[error("too many V4 frames came before the subscription was confirmed")]
     EarlyOverflow,
+    /// A picture shows the newest rows only: the ones before this row are to be asked for as pages.
+    #[error("V4 rows are missing before the picture's first one")]
+    Hole {
+        /// The oldest row that is there.
+        before: RowId,
+    },
+}
+
+/// A picture that waits for the rows between it and what is known.
+#[derive(Debug)]
+struct Picture {
+    window: Vec<Row>,
+    state: Box<StatePatch>,
+    seq: Option<u64>,
+    pages: usize,
 }
 
 /// One topic.
@@ -90,6 +109,9 @@ pub struct Topic {
     early_lost: bool,
     fragments: Fragments,
     rows: Rows,
+    pending: Option<Picture>,
+    /// Rows before this one were read as of that sequence number: pieces up to it are in them already.
+    paged: Option<(RowId, u64)>,
 }
 
 impl Topic {
@@ -108,6 +130,8 @@ impl Topic {
             early_lost: false,
             fragments: Fragments::default(),
             rows: Rows::default(),
+            pending: None,
+            paged: None,
         }
     }
 
@@ -139,7 +163,12 @@ impl Topic {
         self.take_epoch(ack.log_epoch.as_deref());
         self.subscription = Some(ack.subscription_id.clone());
         self.resyncing = false;
+        self.pending = None;
         self.fragments.clear();
+        self.play_early(now_ms, out)
+    }
+
+    fn play_early(&mut self, now_ms: u64, out: &mut Vec<Fact>) -> Option<Resync> {
         self.early_bytes = 0;
         let early = std::mem::take(&mut self.early);
         let mut resync = std::mem::take(&mut self.early_lost).then_some(Resync::EarlyOverflow);
@@ -161,6 +190,7 @@ impl Topic {
     pub fn unsubscribed(&mut self) {
         self.subscription = None;
         self.resyncing = false;
+        self.pending = None;
         self.fragments.clear();
         self.early.clear();
         self.early_bytes = 0;
@@ -169,7 +199,7 @@ impl Topic {
 
     /// Takes the params of one `v4/conversation/frame`. A returned [`Resync`] is to be asked for at once.
     pub fn on_frame(&mut self, params: &str, now_ms: u64, out: &mut Vec<Fact>) -> Option<Resync> {
-        if self.subscription.is_none() {
+        if self.subscription.is_none() || self.pending.is_some() {
             self.keep_early(params);
             return None;
         }
@@ -237,19 +267,62 @@ impl Topic {
         let state: StatePatch = serde_json::from_str(snapshot).map_err(unreadable)?;
         let first = self.take_epoch(picture.log_epoch.as_deref())
             || self.seq.is_none() && self.rows.is_empty();
-        self.seq = to_seq.or(picture.seq).or(self.seq).or(Some(0));
-        self.resyncing = false;
-        let at = out.len();
-        out.push(Fact::Snapshot { initial: first, hole: false });
+        let seq = to_seq.or(picture.seq).or(self.seq).or(Some(0));
+        let RowWindow { window, has_more } = picture.rows;
         // The first picture of a new log repeats what was shown from the old one under other ids.
         let quiet = first && (self.shown || self.history == History::Skip);
-        self.shown = true;
-        let missing = self.rows.replace(picture.rows.window, picture.rows.has_more, quiet, out);
-        if let Some(Fact::Snapshot { hole, .. }) = out.get_mut(at) {
-            *hole = missing;
+        if !quiet
+            && self.rows.misses(&window, has_more)
+            && let Some(before) = window.first().map(|it| it.row_id.clone())
+        {
+            self.pending = Some(Picture { window, state: Box::new(state), seq, pages: 0 });
+            return Err(Resync::Hole { before });
         }
-        out.push(Fact::State(Box::new(state)));
+        let picture = Picture { window, state: Box::new(state), seq, pages: 0 };
+        self.take_picture(picture, first, quiet, out);
         Ok(())
+    }
+
+    fn take_picture(&mut self, picture: Picture, first: bool, quiet: bool, out: &mut Vec<Fact>) {
+        self.seq = picture.seq;
+        self.resyncing = false;
+        self.shown = true;
+        let running = picture.window.iter().any(Row::is_running);
+        out.push(Fact::Snapshot { initial: first, hole: quiet && !first, running });
+        self.rows.replace(picture.window, false, quiet, out);
+        out.push(Fact::State(picture.state));
+    }
+
+    /// Takes a page of the rows that a [`Resync::Hole`] asked for, or `None` when they cannot be had: the picture is then
+    /// remembered and nothing of its rows is said. The frames that came meanwhile follow.
+    pub fn older_rows(
+        &mut self,
+        page: Option<RowsRange>,
+        now_ms: u64,
+        out: &mut Vec<Fact>,
+    ) -> Option<Resync> {
+        let mut picture = self.pending.take()?;
+        let mut complete = false;
+        if let Some(page) = page.filter(|_| picture.pages < MAX_PAGES) {
+            picture.pages += 1;
+            let first = picture.window.first().map(|it| it.row_id.clone());
+            let mut rows = page.rows;
+            rows.retain(|it| first.as_ref().is_none_or(|first| it.row_id < *first));
+            let got_some = !rows.is_empty();
+            if self.paged.is_none() || picture.pages == 1 {
+                self.paged = first.zip(page.at_seq);
+            }
+            rows.append(&mut picture.window);
+            picture.window = rows;
+            if got_some && self.rows.misses(&picture.window, page.has_more) {
+                let before = picture.window.first().map(|it| it.row_id.clone())?;
+                self.pending = Some(picture);
+                return Some(Resync::Hole { before });
+            }
+            complete = got_some || !page.has_more;
+        }
+        self.take_picture(picture, false, !complete, out);
+        self.play_early(now_ms, out)
     }
 
     fn take_deltas(
@@ -269,9 +342,13 @@ impl Topic {
             return Err(Resync::Gap { expected: seq, got: from });
         }
         self.resyncing = false;
+        if self.paged.as_ref().is_some_and(|(_, at)| seq >= *at) {
+            self.paged = None;
+        }
         let mut complete = true;
         for op in payload.deltas {
             match op {
+                Op::Delta { row_id, .. } if self.is_in_page(&row_id, to) => {}
                 Op::Delta { row_id, path, append } => {
                     complete &= self.rows.delta(&row_id, &path, append.into_owned(), out);
                 }
@@ -295,6 +372,11 @@ impl Topic {
             self.seq = None;
         }
         other
+    }
+
+    /// True for a piece that a page of older rows had already.
+    fn is_in_page(&self, row_id: &RowId, to: Option<u64>) -> bool {
+        self.paged.as_ref().is_some_and(|(before, at)| row_id < before && to <= Some(*at))
     }
 
     fn is_ours(&self, subscription: &str) -> bool {

@@ -139,7 +139,7 @@ fn a_gap_asks_once_and_the_picture_that_answers_yields_only_what_is_new() {
     let (facts, resync) =
         apply(&mut topic, &snapshot(5, &json!([text_row(1, "one two three four ", "streaming")])));
     assert_eq!((text(&facts).as_str(), resync), ("two three four ", None));
-    assert!(matches!(facts[0], Fact::Snapshot { initial: false, hole: false }));
+    assert!(matches!(facts[0], Fact::Snapshot { initial: false, hole: false, .. }));
     assert_eq!(text(&apply(&mut topic, &deltas(5, &[piece(1, "five")])).0), "five");
 }
 
@@ -279,17 +279,46 @@ fn another_log_begins_anew_without_showing_its_rows_again() {
     assert!(matches!(out[0], Fact::Snapshot { initial: true, .. }));
 }
 
-#[test]
-fn a_picture_whose_window_does_not_reach_back_reports_the_hole() {
-    let mut topic = live();
-    apply(
-        &mut topic,
-        &deltas(0, &[json!({"op": "row.appended", "row": text_row(1, "a", "complete")})]),
-    );
+fn far_picture(topic: &mut Topic) -> Option<Resync> {
+    apply(topic, &deltas(0, &[json!({"op": "row.appended", "row": text_row(1, "a", "complete")})]));
     let far = snapshot(99, &json!([text_row(80, "z", "complete")]))
         .replace("\"hasMore\":false", "\"hasMore\":true");
-    let (facts, _) = apply(&mut topic, &far);
-    assert!(matches!(facts[0], Fact::Snapshot { initial: false, hole: true }), "{facts:?}");
+    let (facts, resync) = apply(topic, &far);
+    assert!(facts.is_empty(), "nothing of it is said before the rows between: {facts:?}");
+    resync
+}
+
+fn page(rows: &Value, has_more: bool) -> Option<RowsRange> {
+    serde_json::from_value(json!({"rows": rows, "hasMore": has_more, "atSeq": 101})).ok()
+}
+
+#[test]
+fn the_rows_between_a_picture_and_what_is_known_are_read_page_by_page() {
+    let mut topic = live();
+    let hole = |before: u64| Some(Resync::Hole { before: RowId::Number(before) });
+    assert_eq!(far_picture(&mut topic), hole(80));
+    assert!(topic.is_stale());
+    // A frame that comes meanwhile waits for its turn; what the page had already is not said again.
+    let (facts, resync) = apply(&mut topic, &deltas(99, &[piece(79, "y"), piece(80, "!")]));
+    assert_eq!((facts.len(), resync), (0, None));
+    let mut out = Vec::new();
+    let rows = json!([text_row(79, "xy", "streaming")]);
+    assert_eq!(topic.older_rows(page(&rows, true), NOW, &mut out), hole(79));
+    assert!(out.is_empty());
+    let rows = json!([text_row(1, "a", "complete"), text_row(40, "m", "complete")]);
+    assert_eq!(topic.older_rows(page(&rows, false), NOW, &mut out), None);
+    assert_eq!(text(&out), "mxyz!");
+    assert!(!topic.is_stale());
+}
+
+#[test]
+fn rows_that_cannot_be_had_leave_a_picture_of_which_nothing_is_said() {
+    let mut topic = live();
+    far_picture(&mut topic);
+    let mut out = Vec::new();
+    assert_eq!(topic.older_rows(None, NOW, &mut out), None);
+    assert!(matches!(out[0], Fact::Snapshot { initial: false, hole: true, .. }), "{out:?}");
+    assert_eq!(text(&out), "");
 }
 
 proptest! {

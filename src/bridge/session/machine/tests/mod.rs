@@ -2,6 +2,7 @@
 //! the bookkeeping (create, subscribe, readings), so that a test names only what it is about.
 
 mod asks;
+mod channels;
 mod golden;
 mod lifecycle;
 mod opening;

@@ -1,0 +1,545 @@
+//! The session machine on both channels at once. A turn is told twice, by legacy events and by V4 frames, each cut at random;
+//! frames are lost, doubled, swapped and split, pictures come late, reach back too little or belong to a new log, events are
+//! lost and fetched again, and one channel may be far ahead or fall silent. What the client was shown is then compared with
+//! what the model said: every text under its own message, every card once and in its place, nothing twice and nothing missing.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::bridge::engine::session_event;
+
+/// What the model did, in order.
+#[derive(Debug, Clone)]
+enum Said {
+    Text { thought: bool, message: usize, text: String },
+    Call { name: String, output: String },
+}
+
+fn turn() -> impl Strategy<Value = Vec<Said>> {
+    // Few letters, so that texts repeat and begin alike.
+    let part = (0_u8..5, 0_usize..3, "[ab é✓]{1,24}");
+    proptest::collection::vec(part, 1..10).prop_map(|parts| {
+        let (mut message, mut last, mut out) = (0, None, Vec::new());
+        for (at, (kind, step, text)) in parts.into_iter().enumerate() {
+            if kind == 4 {
+                out.push(Said::Call { name: format!("call_{at}"), output: text });
+                last = None;
+                message += 1;
+                continue;
+            }
+            let thought = kind < 2;
+            message += usize::from(step == 0 || last == Some(thought));
+            last = Some(thought);
+            out.push(Said::Text { thought, message, text });
+        }
+        out
+    })
+}
+
+#[derive(Debug, Clone)]
+struct Chaos {
+    cuts: Vec<usize>,
+    acts: Vec<u8>,
+    faults: Vec<u8>,
+    own_ids: bool,
+    name_parts: bool,
+    /// The picture that begins the subscription comes after so many acts.
+    picture_after: usize,
+    /// Rows a picture shows at most.
+    window: usize,
+    frames_end_at: Option<usize>,
+    pages_fail: bool,
+    lean: u8,
+}
+
+fn chaos() -> impl Strategy<Value = Chaos> {
+    let lists = (
+        proptest::collection::vec(1_usize..9, 30),
+        proptest::collection::vec(0_u8..24, 150),
+        proptest::collection::vec(0_u8..24, 150),
+    );
+    let flags = (any::<bool>(), any::<bool>(), proptest::bool::weighted(0.2));
+    let sizes = (
+        prop_oneof![3 => Just(0_usize), 1 => 1_usize..60],
+        prop_oneof![2 => Just(60_usize), 1 => 1_usize..4],
+        proptest::option::weighted(0.2, 0_usize..40),
+        0_u8..3,
+    );
+    (lists, flags, sizes).prop_map(
+        |((cuts, acts, faults), (own_ids, name_parts, pages_fail), sizes)| {
+            let (picture_after, window, frames_end_at, lean) = sizes;
+            Chaos {
+                cuts,
+                acts,
+                faults,
+                own_ids,
+                name_parts,
+                picture_after,
+                window,
+                frames_end_at,
+                pages_fail,
+                lean,
+            }
+        },
+    )
+}
+
+fn cut(text: &str, cuts: &mut impl Iterator<Item = usize>) -> Vec<String> {
+    let chars: Vec<char> = text.chars().collect();
+    let mut rest = chars.as_slice();
+    let mut out = Vec::new();
+    while !rest.is_empty() {
+        let (piece, tail) = rest.split_at(cuts.next().unwrap().min(rest.len()));
+        out.push(piece.iter().collect());
+        rest = tail;
+    }
+    out
+}
+
+fn input_of(name: &str) -> String {
+    json!({ "file_path": format!("/w/{name}") }).to_string()
+}
+
+/// The legacy side: payloads in order, as the engine numbers them.
+fn legacy_events(turn: &[Said], chaos: &Chaos) -> Vec<(&'static str, Value)> {
+    let mut cuts = chaos.cuts.iter().rev().copied().cycle();
+    let mut out = Vec::new();
+    for (at, said) in turn.iter().enumerate() {
+        match said {
+            Said::Text { thought, message, text } => {
+                let kind = if *thought { "reasoning_delta" } else { "text_delta" };
+                let part = chaos.name_parts.then(|| format!("p{at}"));
+                out.extend(cut(text, &mut cuts).into_iter().map(|it| {
+                    ("model.streaming", json!({"kind": kind, "delta": it, "assistantMessageId": format!("m{message}"), "partId": part}))
+                }));
+            }
+            Said::Call { name, output } => {
+                let head =
+                    |kind: &str| json!({"kind": kind, "toolCallId": name, "toolName": "Read"});
+                let with = |kind: &str, key: &str, value: Value| {
+                    let mut it = head(kind);
+                    it[key] = value;
+                    it
+                };
+                out.push(("model.streaming", head("tool_input_start")));
+                out.extend(
+                    cut(&input_of(name), &mut cuts).into_iter().map(|it| {
+                        ("model.streaming", with("tool_input_delta", "delta", json!(it)))
+                    }),
+                );
+                let input: Value = serde_json::from_str(&input_of(name)).unwrap();
+                out.push(("model.streaming", with("tool_call", "input", input.clone())));
+                out.push(("tool.updated", with("scheduled", "input", input)));
+                out.push(("tool.updated", head("started")));
+                let result = json!({"success": true, "content": output});
+                out.push(("tool.updated", with("result", "result", result)));
+            }
+        }
+    }
+    out
+}
+
+/// The V4 side: operations in order, and the rows after each.
+fn row_ops(turn: &[Said], chaos: &Chaos) -> Vec<(Value, Vec<Value>)> {
+    let mut cuts = chaos.cuts.iter().copied().cycle();
+    let header =
+        |state: &str| json!({"rowId": 1, "turnId": "t1", "kind": "turnHeader", "state": state});
+    let mut rows = vec![header("running")];
+    let mut out = vec![(json!({"op": "row.appended", "row": rows[0]}), rows.clone())];
+    for (at, said) in turn.iter().enumerate() {
+        let id = at + 2;
+        let mut grow = |rows: &mut Vec<Value>,
+                        row: Value,
+                        path: &str,
+                        text: &str,
+                        out: &mut Vec<(Value, Vec<Value>)>| {
+            let mut so_far = String::new();
+            for piece in cut(text, &mut cuts) {
+                so_far.push_str(&piece);
+                let mut row = row.clone();
+                match path {
+                    "output.text" => row["output"] = json!({ "text": so_far }),
+                    _ => row[path] = json!(so_far),
+                }
+                *rows.last_mut().unwrap() = row;
+                out.push((
+                    json!({"op": "row.delta", "rowId": id, "path": path, "append": piece}),
+                    rows.clone(),
+                ));
+            }
+        };
+        let upsert = |rows: &mut Vec<Value>, row: Value, out: &mut Vec<(Value, Vec<Value>)>| {
+            *rows.last_mut().unwrap() = row.clone();
+            out.push((json!({"op": "row.upserted", "row": row}), rows.clone()));
+        };
+        match said {
+            Said::Text { thought, message, text } => {
+                let kind = if *thought { "reasoning" } else { "assistantText" };
+                let owner = format!("{}{message}", if chaos.own_ids { "r" } else { "m" });
+                let row = |text: &str, state: &str| json!({"rowId": id, "turnId": "t1", "kind": kind, "text": text, "state": state, "assistantResponseId": owner});
+                rows.push(row("", "streaming"));
+                out.push((
+                    json!({"op": "row.appended", "row": row("", "streaming")}),
+                    rows.clone(),
+                ));
+                grow(&mut rows, row("", "streaming"), "text", text, &mut out);
+                upsert(&mut rows, row(text, "complete"), &mut out);
+            }
+            Said::Call { name, output } => {
+                let row = |status: &str| json!({"rowId": id, "turnId": "t1", "kind": "toolCall", "toolCallId": name, "toolName": "Read", "status": status});
+                rows.push(row("inputStreaming"));
+                out.push((
+                    json!({"op": "row.appended", "row": row("inputStreaming")}),
+                    rows.clone(),
+                ));
+                grow(&mut rows, row("inputStreaming"), "inputText", &input_of(name), &mut out);
+                let mut running = row("running");
+                running["inputText"] = json!(input_of(name));
+                running["input"] = serde_json::from_str(&input_of(name)).unwrap();
+                upsert(&mut rows, running.clone(), &mut out);
+                grow(&mut rows, running.clone(), "output.text", output, &mut out);
+                let mut done = running;
+                done["status"] = json!("success");
+                done["output"] = json!({ "text": output });
+                upsert(&mut rows, done, &mut out);
+            }
+        }
+    }
+    rows[0] = header("completedSuccess");
+    out.push((json!({"op": "row.upserted", "row": rows[0]}), rows.clone()));
+    out
+}
+
+struct World {
+    b: Bench,
+    chaos: Chaos,
+    legacy: Vec<Value>,
+    next_event: usize,
+    ops: Vec<(Value, Vec<Value>)>,
+    next_op: usize,
+    /// Operations that were sent in frames, lost ones too.
+    seq: u64,
+    subscriptions: usize,
+    epoch: usize,
+    pictured: bool,
+    swapped: Option<String>,
+    log: Vec<String>,
+}
+
+impl World {
+    fn new(turn: &[Said], chaos: &Chaos) -> (Self, ReqId) {
+        let mut b = Bench::new();
+        b.by_hand = vec!["v4/command", "session/messages"];
+        let req = b.prompt("hello");
+        b.accept();
+        let input = b.input_id();
+        let mut events = vec![("turn.started", json!({ "inputId": input }))];
+        events.extend(legacy_events(turn, chaos));
+        events.push((
+            "turn.completed",
+            json!({"resultType": "success", "response": "", "inputId": input}),
+        ));
+        let event = |(at, (kind, payload)): (usize, (&str, Value))| json!({"sessionId": SID, "seq": at + 1, "type": kind, "turnId": "t1", "payload": payload});
+        let legacy = events.into_iter().enumerate().map(event).collect();
+        let ops = row_ops(turn, chaos);
+        let world = Self {
+            b,
+            chaos: chaos.clone(),
+            legacy,
+            next_event: 0,
+            ops,
+            next_op: 0,
+            seq: 0,
+            subscriptions: 0,
+            epoch: 0,
+            pictured: false,
+            swapped: None,
+            log: Vec::new(),
+        };
+        (world, req)
+    }
+
+    fn event(&mut self, fault: u8) {
+        let Some(event) = self.legacy.get(self.next_event) else { return };
+        let is_last = self.next_event + 1 == self.legacy.len();
+        self.next_event += 1;
+        if fault != 0 || is_last {
+            let raw = RawValue::from_string(event.to_string()).unwrap();
+            self.log.push(event.to_string());
+            let event = session_event(&raw).expect("an event");
+            self.b.step(Input::Engine(EngineEvent::Session(Box::new(event))));
+        }
+    }
+
+    fn shift(&self, value: &Value) -> Value {
+        let mut value = value.clone();
+        let shift = 1000 * self.epoch as u64;
+        for at in ["/rowId", "/row/rowId"] {
+            if let Some(id) = value.pointer_mut(at) {
+                *id = json!(id.as_u64().unwrap() + shift);
+            }
+        }
+        value
+    }
+
+    fn send(&mut self, frame: &str) {
+        self.log.push(frame.to_owned());
+        let topic = format!("conversation/{SID}");
+        let params = RawValue::from_string(frame.to_owned()).unwrap();
+        self.b.step(Input::Engine(EngineEvent::Frame { topic, params }));
+    }
+
+    fn framed(&self, from: u64, to: u64, payload: &Value) -> String {
+        let sub = format!("sub_{}", self.subscriptions);
+        json!({"wireVersion": 3, "kind": "complete", "topic": format!("conversation/{SID}"), "subscriptionId": sub,
+            "frame": {"subscriptionId": sub, "fromSeq": from, "toSeq": to, "payload": payload}})
+        .to_string()
+    }
+
+    fn frame(&mut self, fault: u8, ops: usize) {
+        if !self.pictured || self.chaos.frames_end_at.is_some_and(|it| self.next_op >= it) {
+            return;
+        }
+        let end = (self.next_op + ops).min(self.ops.len());
+        let deltas: Vec<Value> =
+            self.ops[self.next_op..end].iter().map(|(op, _)| self.shift(op)).collect();
+        if deltas.is_empty() {
+            return;
+        }
+        self.next_op = end;
+        let to = self.seq + deltas.len() as u64;
+        let frame = self.framed(self.seq, to, &json!({"kind": "deltas", "deltas": deltas}));
+        self.seq = to;
+        let late = self.swapped.take();
+        match fault {
+            0 => {}
+            1 => {
+                self.send(&frame);
+                self.send(&frame);
+            }
+            2 => self.swapped = Some(frame),
+            3 => self.split(&frame),
+            _ => self.send(&frame),
+        }
+        if let Some(late) = late {
+            self.send(&late);
+        }
+    }
+
+    fn split(&mut self, frame: &str) {
+        use base64::Engine as _;
+        let value: Value = serde_json::from_str(frame).unwrap();
+        let text = value["frame"].to_string();
+        let chunks: Vec<&[u8]> = text.as_bytes().chunks(text.len().div_ceil(3)).collect();
+        for (index, chunk) in chunks.iter().enumerate() {
+            let data = base64::engine::general_purpose::STANDARD.encode(chunk);
+            let piece = json!({"wireVersion": 3, "kind": "fragment", "topic": value["topic"], "subscriptionId": value["subscriptionId"],
+                "logicalFrameId": format!("lf{}", self.seq), "fragmentIndex": index, "fragmentCount": chunks.len(), "logicalBytes": text.len(),
+                "dataBase64": data, "checksum": {"algorithm": "crc32", "value": crc32fast::hash(text.as_bytes())}});
+            self.send(&piece.to_string());
+        }
+    }
+
+    fn picture(&mut self) {
+        let rows: Vec<Value> = match self.next_op.checked_sub(1) {
+            Some(at) => self.ops[at].1.iter().map(|it| self.shift(it)).collect(),
+            None => Vec::new(),
+        };
+        let skip = rows.len().saturating_sub(self.chaos.window);
+        let snapshot = json!({"rows": {"window": rows[skip..], "hasMore": skip > 0}, "logEpoch": format!("e{}", self.epoch)});
+        let frame =
+            self.framed(self.seq, self.seq, &json!({"kind": "snapshot", "snapshot": snapshot}));
+        self.pictured = true;
+        self.send(&frame);
+    }
+
+    /// Answers the oldest open call that the engine of this world knows.
+    fn answer(&mut self, fault: u8) -> bool {
+        let known = [
+            "v4/connection/flow",
+            "v4/conversation/subscribe",
+            "v4/conversation/resync",
+            "v4/conversation/rowsRange",
+            "session/events",
+            "session/messages",
+        ];
+        let Some(at) = self
+            .b
+            .calls
+            .iter()
+            .position(|(token, method, _)| *token != 0 && known.contains(method))
+        else {
+            return false;
+        };
+        let (token, method, params) = self.b.calls[at].clone();
+        self.b.calls[at].0 = 0;
+        self.log.push(format!("answer {method} {fault}"));
+        match method {
+            "v4/conversation/subscribe" => {
+                self.subscriptions += 1;
+                // The subscription of the beginning is as old as the session.
+                self.epoch += usize::from(self.subscriptions > 1 && fault % 2 == 0);
+                let ack = json!({"ack": {"subscriptionId": format!("sub_{}", self.subscriptions), "mode": "snapshot", "logEpoch": format!("e{}", self.epoch)}});
+                self.b.reply(token, Ok(ack));
+                self.picture();
+            }
+            "v4/conversation/resync" if fault == 0 => {
+                self.b.reply(token, Err(rpc(-32602, "unknown subscription")));
+            }
+            "v4/conversation/resync" => {
+                self.epoch += usize::from(fault == 1);
+                let sub = format!("sub_{}", self.subscriptions);
+                self.b.reply(token, Ok(json!({"ack": {"subscriptionId": sub, "mode": "snapshot", "logEpoch": format!("e{}", self.epoch)}})));
+                self.picture();
+            }
+            "v4/conversation/rowsRange" => {
+                let before = params["beforeRowId"].as_u64().unwrap();
+                let rows: Vec<Value> = self.ops[self.next_op - 1]
+                    .1
+                    .iter()
+                    .map(|it| self.shift(it))
+                    .filter(|it| it["rowId"].as_u64().unwrap() < before)
+                    .collect();
+                let skip = rows.len().saturating_sub(2);
+                let page = json!({"rows": rows[skip..], "hasMore": skip > 0, "atSeq": self.seq});
+                let failed = self.chaos.pages_fail;
+                self.b.reply(token, if failed { Err(rpc(-32603, "no rows")) } else { Ok(page) });
+            }
+            "session/events" => {
+                let after = usize::try_from(params["afterSeq"].as_u64().unwrap()).unwrap();
+                let events = self.legacy.get(after..self.next_event).unwrap_or_default().to_vec();
+                self.b.reply(token, Ok(json!({ "events": events })));
+            }
+            _ => self.b.reply(token, Ok(json!({}))),
+        }
+        true
+    }
+
+    fn run(&mut self) {
+        let (mut acts, mut faults) = (
+            self.chaos.acts.clone().into_iter().cycle(),
+            self.chaos.faults.clone().into_iter().cycle(),
+        );
+        let mut n = 0;
+        while self.next_event + 1 < self.legacy.len() {
+            n += 1;
+            let (act, fault) = (acts.next().unwrap(), faults.next().unwrap());
+            // One channel may be the slower one throughout.
+            let (rows, events) = [(10, 20), (4, 20), (16, 20)][usize::from(self.chaos.lean)];
+            match act {
+                it if it < rows => self.frame(fault, 1 + usize::from(act % 3)),
+                it if it < events => self.event(fault),
+                _ if n >= self.chaos.picture_after => {
+                    self.answer(fault);
+                }
+                _ => {}
+            }
+            if n > 2_000 {
+                self.event(9);
+            }
+        }
+        // The end: what was lost is fetched, the turn completes, and the frames that are late come after it.
+        self.event(9);
+        while self.answer(9) {}
+        for _ in 0..40 {
+            self.frame(9, 3);
+            while self.answer(9) {}
+        }
+        self.b.pass(3_000);
+        while self.answer(9) {}
+        self.b.pass(3_000);
+    }
+}
+
+/// What the client saw, in order: kind, message or call, text.
+fn shown(updates: &[acp::SessionUpdate], own_ids: bool) -> Vec<(char, String, String)> {
+    let mut out: Vec<(char, String, String)> = Vec::new();
+    let mut piece = |kind: char, id: String, text: String| {
+        let id = if own_ids { id.replace('r', "m") } else { id };
+        match out.last_mut() {
+            Some((k, same, so_far)) if kind != 'c' && *k == kind && *same == id => {
+                so_far.push_str(&text)
+            }
+            _ => out.push((kind, id, text)),
+        }
+    };
+    for update in updates {
+        let value = serde_json::to_value(update).unwrap();
+        let text = || value["content"]["text"].as_str().unwrap().to_owned();
+        let id = || {
+            value["messageId"]
+                .as_str()
+                .unwrap_or_default()
+                .trim_start_matches("thought_")
+                .to_owned()
+        };
+        match value["sessionUpdate"].as_str().unwrap() {
+            "agent_message_chunk" => piece('m', id(), text()),
+            "agent_thought_chunk" => piece('t', id(), text()),
+            "tool_call" => {
+                piece('c', value["toolCallId"].as_str().unwrap().to_owned(), String::new())
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+fn wanted(turn: &[Said]) -> Vec<(char, String, String)> {
+    let mut out: Vec<(char, String, String)> = Vec::new();
+    for said in turn {
+        match said {
+            Said::Text { thought, message, text } => {
+                let (kind, id) = (if *thought { 't' } else { 'm' }, format!("m{message}"));
+                match out.last_mut() {
+                    Some((k, same, so_far)) if *k == kind && *same == id => so_far.push_str(text),
+                    _ => out.push((kind, id, text.clone())),
+                }
+            }
+            Said::Call { name, .. } => out.push(('c', name.clone(), String::new())),
+        }
+    }
+    out
+}
+
+/// The state in which the client has each card at the end, and how often it was told that it ended.
+fn cards(updates: &[acp::SessionUpdate]) -> HashMap<String, (Value, usize)> {
+    let mut cards: HashMap<String, (Value, usize)> = HashMap::new();
+    for update in updates {
+        let value = serde_json::to_value(update).unwrap();
+        if !matches!(value["sessionUpdate"].as_str(), Some("tool_call" | "tool_call_update")) {
+            continue;
+        }
+        let (card, ends) =
+            cards.entry(value["toolCallId"].as_str().unwrap().to_owned()).or_default();
+        *ends += usize::from(matches!(value["status"].as_str(), Some("completed" | "failed")));
+        for (key, value) in value.as_object().unwrap() {
+            card[key] = value.clone();
+        }
+    }
+    cards
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_turn_told_by_two_faulty_channels_is_shown_once_whole_and_in_order(turn in turn(), chaos in chaos()) {
+        let (mut w, req) = World::new(&turn, &chaos);
+        w.run();
+        prop_assert_eq!(w.b.stop_reason(req), Some("end_turn".to_owned()));
+        prop_assert_eq!(shown(&w.b.updates, chaos.own_ids), wanted(&turn), "{:#?}", w.log);
+        let cards = cards(&w.b.updates);
+        for said in &turn {
+            let Said::Call { name, output } = said else { continue };
+            let (card, ends) = &cards[name];
+            prop_assert_eq!(*ends, 1, "{} ended so often", name);
+            prop_assert_eq!(card["status"].as_str(), Some("completed"));
+            prop_assert_eq!(&card["rawInput"]["file_path"], &json!(format!("/w/{name}")));
+            prop_assert!(card["content"].to_string().contains(output.trim()) , "{}: {}", output, card);
+        }
+    }
+}
