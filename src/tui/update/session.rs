@@ -3,6 +3,7 @@
 use super::acp;
 use super::{ask, overlay, turn};
 use crate::tui::model::transcript::tool::Exit;
+use crate::tui::model::transcript::{Piece, Role};
 use crate::tui::model::{
     Ability, AgentFacts, FirstSession, Model, Overlay, Phase, Session, Trouble, Turn,
 };
@@ -316,12 +317,23 @@ fn logged_in(model: &mut Model, result: Result<(), Failure>, cmds: &mut Vec<Cmd>
 
 fn steered(model: &mut Model, text: String, result: &Result<String, Failure>, cmds: &mut Vec<Cmd>) {
     match result.as_ref().map(String::as_str) {
-        Ok("injected" | "startedNewTurn") => model.say("guided the running turn"),
+        Ok("injected") => {
+            // It stands where it was taken in, between what came before and what follows from it.
+            let piece = Piece { role: Role::User, parent: None, message_id: None, text: &text };
+            model.transcript.append(piece, model.now_ms);
+            model.say("guided the running turn");
+        }
+        // The agent has it and will run it: queued here too, it would run twice.
+        Ok("queued") => model.say("the agent queued it: it runs after this turn"),
+        Ok("startedNewTurn") => model.say("the turn was over: it runs as a new one"),
         other => {
             // Not taken: it is an ordinary prompt then.
-            if let Err(failure) = other {
-                model.say(format!("not taken as a guide ({}): queued", failure.message));
-            }
+            let why = match other {
+                Err(failure) => failure.message.clone(),
+                Ok("promptRequired") => "the turn was over".to_owned(),
+                Ok(_) => "the agent refused it".to_owned(),
+            };
+            model.say(format!("not taken as a guide ({why}): queued"));
             model.queue.push_front(text);
             turn::send_next(model, cmds);
         }

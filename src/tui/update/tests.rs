@@ -427,6 +427,38 @@ fn a_guide_that_is_not_taken_becomes_a_prompt() {
     assert_eq!(agent_cmds(&end_turn(&mut m, "end_turn")), [prompt("left")]);
 }
 
+fn guided() -> Model {
+    let mut m = ready();
+    m.agent.abilities.push(crate::tui::model::Ability::Steer);
+    keys(&mut m, "go<ret>left<ctrl-x>");
+    m
+}
+
+#[test]
+fn a_guide_that_is_taken_in_stands_where_it_was_taken_in() {
+    let mut m = guided();
+    let blocks = m.transcript.blocks().len();
+    send(&mut m, AgentMsg::Steered { text: "left".into(), result: Ok("injected".into()) });
+    assert_eq!((m.transcript.blocks().len(), m.queue.len()), (blocks + 1, 0));
+    assert_eq!(agent_cmds(&end_turn(&mut m, "end_turn")), []);
+}
+
+#[test]
+fn a_guide_that_the_agent_queued_is_not_sent_a_second_time() {
+    let mut m = guided();
+    send(&mut m, AgentMsg::Steered { text: "left".into(), result: Ok("queued".into()) });
+    assert!(m.queue.is_empty());
+    assert_eq!(agent_cmds(&end_turn(&mut m, "end_turn")), []);
+}
+
+#[test]
+fn a_guide_that_is_refused_comes_back_and_says_so() {
+    let mut m = guided();
+    send(&mut m, AgentMsg::Steered { text: "left".into(), result: Ok("failed".into()) });
+    assert_eq!(m.queue.len(), 1);
+    assert!(m.toast.as_ref().is_some_and(|it| it.0.contains("not taken as a guide")));
+}
+
 #[test]
 fn a_paste_never_answers_a_dialog() {
     let mut m = ready();

@@ -17,7 +17,7 @@ use crate::bridge::engine::v4::state::Control;
 use crate::bridge::translate::notice;
 
 /// How long the legacy channel may lag behind the header row: it flushes every 250 ms.
-const LAG: Duration = Duration::from_millis(1_000);
+const LAG: Duration = Duration::from_secs(1);
 
 /// Errors and retries, as V4 tells them.
 #[derive(Debug, Default)]

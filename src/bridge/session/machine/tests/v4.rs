@@ -520,3 +520,105 @@ fn a_stop_whose_aim_has_moved_is_sent_again_without_one() {
         (json!({}), 1)
     );
 }
+
+fn header(state: &str) -> Value {
+    json!({"op": "row.upserted", "row": {"rowId": 9, "turnId": "t1", "kind": "turnHeader", "state": state}})
+}
+
+#[test]
+fn an_ended_header_whose_event_was_lost_ends_the_prompt_at_once() {
+    let mut b = Bench::v4();
+    b.by_hand.push("session/messages");
+    let req = b.running_v4();
+    b.text("t1", "all of it");
+    b.ops(SID, 0, &[header("running"), header("completedSuccess")]);
+    b.pass(900);
+    assert_eq!(b.count("session/events"), 0, "the event may still be on its way");
+    b.pass(200);
+    let events = b.open_call("session/events");
+    b.reply(events, Ok(json!({"events": []})));
+    let messages = b.open_call("session/messages");
+    b.reply(messages, Ok(json!({"messages": []})));
+    assert_eq!(b.stop_reason(req).as_deref(), Some("end_turn"));
+}
+
+#[test]
+fn a_lost_end_that_can_be_fetched_is_taken_from_the_event() {
+    let mut b = Bench::v4();
+    let req = b.running_v4();
+    b.ops(SID, 0, &[header("running"), header("completedSuccess")]);
+    b.pass(1_100);
+    let events = b.open_call("session/events");
+    let done = json!({"sessionId": SID, "seq": 2, "turnId": "t1", "type": "turn.completed", "payload": {"resultType": "error_max_turns", "response": ""}});
+    b.reply(events, Ok(json!({ "events": [done] })));
+    assert_eq!(b.stop_reason(req).as_deref(), Some("max_turn_requests"));
+}
+
+#[test]
+fn a_failed_header_gives_the_last_error_of_the_control_key() {
+    let mut b = Bench::v4();
+    let req = b.running_v4();
+    let error = json!({"type": "api", "message": "the model is gone", "retryable": false});
+    let control = json!({"op": "state.updated", "patch": {"control": {"phase": "error", "lastError": error}}});
+    b.ops(SID, 0, &[header("running"), control, header("failed")]);
+    b.pass(1_100);
+    let events = b.open_call("session/events");
+    b.reply(events, Err(rpc(-32603, "no")));
+    let error = b.response(req).unwrap().as_ref().unwrap_err();
+    assert!(error.message.contains("the model is gone"), "{error:?}");
+}
+
+#[test]
+fn a_header_that_ends_in_time_asks_for_nothing() {
+    let mut b = Bench::v4();
+    b.running_v4();
+    b.ops(SID, 0, &[header("running"), header("completedSuccess")]);
+    b.complete("t1", "success");
+    b.pass(2_000);
+    assert_eq!(b.count("session/events"), 0);
+}
+
+#[test]
+fn a_retry_is_told_once_by_whichever_channel_is_first() {
+    let mut b = Bench::v4();
+    b.running_v4();
+    let retry = |attempt: u64| json!({"kind": "api_retry", "attempt": attempt, "maxRetries": 5, "retryDelayMs": 500});
+    let control = |attempt: u64| json!({"op": "state.updated", "patch": {"control": {"apiRetry": retry(attempt)}}});
+    let legacy = |b: &mut Bench, attempt: u64| {
+        let updated = crate::bridge::engine::event::SessionUpdated {
+            api_retry: Some(retry(attempt)),
+            ..Default::default()
+        };
+        b.event("t1", SessionBody::Updated(updated));
+    };
+    let before = b.updates.len();
+    b.ops(SID, 0, &[control(1)]);
+    legacy(&mut b, 1);
+    assert_eq!(b.updates.len(), before + 1);
+    legacy(&mut b, 2);
+    b.ops(SID, 1, &[control(2)]);
+    assert_eq!(b.updates.len(), before + 2);
+}
+
+#[test]
+fn a_child_whose_topic_keeps_failing_is_left_to_the_parents_events_and_its_end_is_told() {
+    let mut b = Bench::v4_with(|seed| seed.traits.subagents = true);
+    b.running_v4();
+    child_starts(&mut b);
+    for attempt in 1..=3 {
+        b.ops("kid", 90, &[piece("far")]);
+        let resync = b.open_call("v4/conversation/resync");
+        b.close(resync);
+        b.reply(resync, Err(rpc(-32602, "unknown subscription")));
+        if attempt < 3 {
+            b.answer_subscribe("sub_child");
+            let window = json!([]);
+            b.frame("kid", 1, 1, &json!({"kind": "snapshot", "snapshot": {"rows": {"window": window}, "logEpoch": "k"}}));
+        }
+    }
+    assert_eq!(b.count("v4/conversation/resync"), 3);
+    let ended = json!({"op": "row.upserted", "row": {"rowId": 1, "kind": "subagent", "status": "success", "childSessionId": "kid"}});
+    b.ops(SID, 1, &[ended]);
+    let idle = b.updates.iter().filter(|it| matches!(it, acp::SessionUpdate::SubagentUpdate(_)));
+    assert_eq!(idle.count(), 2, "its start and its end");
+}
