@@ -433,6 +433,7 @@ impl App {
         self.screen.flush(&mut out, drawn.caret, self.synchronized)?;
         drop(out);
         self.model.composer_width = drawn.composer_width;
+        self.model.body = drawn.body;
         self.drawn = drawn;
         self.dirty = Dirty::No;
         self.last_frame = Instant::now();

@@ -185,6 +185,10 @@ pub enum Context {
     Permission,
     /// A form (plan approval, questions) whose keys are armed.
     Form,
+    /// A plan to approve whose keys are armed; its text or one of its answers has the focus.
+    Plan,
+    /// What should change in a plan is being written.
+    PlanNote,
     /// A list to choose from.
     Picker,
     /// A scrollable page: help, a tool card in full.
@@ -304,6 +308,12 @@ pub enum Action {
     NextField,
     /// Previous field.
     PreviousField,
+    /// Move to the answer that approves.
+    Approve,
+    /// Move to the answer that rejects.
+    Reject,
+    /// Write what should change.
+    Note,
     /// Scroll what is asked up.
     BodyUp,
     /// Scroll what is asked down.
@@ -413,6 +423,26 @@ pub const BINDINGS: &[Binding] = &[
     ),
     bind(Context::Form, "pagedown ctrl-n shift-down", Action::BodyDown, "scroll it down"),
     bind(Context::Form, "esc", Action::Close, "leave without an answer (cancelled)"),
+    bind(Context::Plan, "down j ctrl-n", Action::BodyDown, "scroll the plan"),
+    bind(Context::Plan, "up k ctrl-p", Action::BodyUp, "scroll the plan"),
+    bind(Context::Plan, "pagedown space", Action::PageDown, "a page down"),
+    bind(Context::Plan, "pageup b", Action::PageUp, "a page up"),
+    bind(Context::Plan, "home g", Action::Top, "to the plan's start"),
+    bind(Context::Plan, "end G", Action::Tail, "to the plan's end"),
+    bind(Context::Plan, "a", Action::Approve, "move to Approve"),
+    bind(Context::Plan, "r", Action::Reject, "move to Reject"),
+    bind(Context::Plan, "f", Action::Note, "write what should change"),
+    bind(Context::Plan, "tab right", Action::NextField, "next answer"),
+    bind(Context::Plan, "shift-tab left", Action::PreviousField, "answer before"),
+    bind(Context::Plan, "enter", Action::Accept, "give the answer moved to"),
+    bind(Context::Plan, "esc", Action::Close, "leave without an answer (cancelled)"),
+    bind(Context::PlanNote, "enter", Action::Accept, "send the plan back with these words"),
+    bind(Context::PlanNote, "ctrl-j alt-enter shift-enter", Action::NewLine, "new line"),
+    bind(Context::PlanNote, "pagedown", Action::PageDown, "scroll the plan"),
+    bind(Context::PlanNote, "pageup", Action::PageUp, "scroll the plan"),
+    bind(Context::PlanNote, "tab", Action::NextField, "back to the plan; the words stay"),
+    bind(Context::PlanNote, "shift-tab", Action::PreviousField, "to Reject"),
+    bind(Context::PlanNote, "esc", Action::Close, "back to the plan; the words stay"),
     bind(Context::Picker, "up ctrl-p", Action::SelectUp, "choose"),
     bind(Context::Picker, "down ctrl-n", Action::SelectDown, "choose"),
     bind(Context::Picker, "pageup", Action::PageUp, "a page up"),

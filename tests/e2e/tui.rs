@@ -43,9 +43,9 @@ fn a_permission_is_asked_and_answered_by_its_number_once_it_is_armed() {
     let world = World::new();
     let mut t = demo(&world);
     say(&mut t, "permission");
-    t.wait_for("number answers");
+    t.wait_for("1-3 answer");
     t.keys("1");
-    t.wait_gone("number answers");
+    t.wait_gone("1-3 answer");
     t.wait_for("tokens");
     t.keys("\x04");
     t.wait_exit();
@@ -57,19 +57,23 @@ fn a_plan_is_rejected_with_feedback_and_then_approved() {
     let world = World::new();
     let mut t = demo(&world);
     say(&mut t, "plan");
-    t.wait_for("Reject and keep planning");
+    t.wait_for("f Feedback");
+    t.wait_for("Tab to the answers");
+    t.keys("f");
+    t.wait_for("What should change?");
+    t.keys("more tests please");
+    t.wait_for("❯ more tests please");
     t.settle(ARMED);
-    t.keys("2\tmore tests please\r");
-    t.settle(Duration::from_millis(80));
     t.keys("\r");
     // The agent revises the plan and asks again.
+    t.wait_gone("What should change?");
     t.wait_for("more tests please");
-    t.wait_for("Reject and keep planning");
-    t.settle(ARMED);
-    for key in ["1", "\r", "\r", "\r"] {
-        t.keys(key);
-        t.settle(Duration::from_millis(80));
-    }
+    t.wait_for("f Feedback");
+    t.wait_for("Tab to the answers");
+    t.keys("a");
+    t.wait_for("Enter approves");
+    t.settle(Duration::from_millis(80));
+    t.keys("\r");
     t.wait_for("tokens");
     t.keys("\x03\x03");
     t.wait_exit();

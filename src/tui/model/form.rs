@@ -120,24 +120,8 @@ pub struct Form {
 impl Form {
     /// Reads `elicitation/create` params of the form mode.
     pub fn read(params: &Value) -> Self {
-        let none = Value::Null;
-        let schema = params.get("requestedSchema").unwrap_or(&none);
-        let required: Vec<&str> = schema
-            .get("required")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
-        let fields = schema
-            .get("properties")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-            .map(|(key, schema)| read_field(key, schema, required.contains(&key.as_str())))
-            .collect();
         let mut message = text(params, "message");
-        let mut fields: Vec<Field> = fields;
+        let mut fields = fields(params);
         for field in &mut fields {
             // A text of many lines (a plan) is read above the fields, where it can be scrolled.
             if field.description.lines().count() > LONG_DESCRIPTION {
@@ -291,6 +275,25 @@ impl Form {
         }
         Some(answers)
     }
+}
+
+/// The fields of `elicitation/create` params, in the order of the wire.
+pub(super) fn fields(params: &Value) -> Vec<Field> {
+    let schema = params.get("requestedSchema").unwrap_or(&Value::Null);
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .map(|(key, schema)| read_field(key, schema, required.contains(&key.as_str())))
+        .collect()
 }
 
 fn text(value: &Value, key: &str) -> String {

@@ -8,6 +8,7 @@ pub mod history;
 pub mod menu;
 pub mod permission;
 pub mod picker;
+pub mod plan;
 pub mod queue;
 pub mod status;
 pub mod transcript;
@@ -22,6 +23,7 @@ use form::Form;
 use history::History;
 use permission::Permission;
 use picker::Picker;
+use plan::PlanReview;
 use queue::Queue;
 use status::{Settings, Usage};
 use transcript::Transcript;
@@ -214,7 +216,40 @@ pub struct Ask {
     /// When it was first on the screen as the front one.
     pub drawn_ms: Option<u64>,
     /// First line shown of a long body.
-    pub scroll: u16,
+    pub scroll: usize,
+}
+
+/// From this width on, forms, plans and pages stand beside the transcript instead of over it.
+pub const SIDE_BY_SIDE: u16 = 100;
+
+impl Ask {
+    /// Whether its pane covers this column of a screen so wide. A permission request leaves the
+    /// wheel to the transcript that it is about.
+    pub fn stands_at(&self, column: u16, columns: u16) -> bool {
+        !matches!(self.kind, AskKind::Permission(_))
+            && (columns < SIDE_BY_SIDE || column >= columns / 2)
+    }
+}
+
+/// How a body that scrolls was drawn last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Body {
+    /// The first line beyond which nothing new comes into sight.
+    pub most: usize,
+    /// Rows in sight.
+    pub rows: usize,
+}
+
+impl Body {
+    /// Where a scroll from `first` by `rows` ends: never beyond what there is.
+    pub fn scrolled(self, first: usize, rows: isize) -> usize {
+        first.min(self.most).saturating_add_signed(rows).min(self.most)
+    }
+
+    /// Rows that a page key moves.
+    pub fn page(self) -> isize {
+        isize::try_from(self.rows.saturating_sub(1).max(1)).unwrap_or(1)
+    }
 }
 
 /// What is asked.
@@ -222,6 +257,8 @@ pub struct Ask {
 pub enum AskKind {
     /// May the agent do this?
     Permission(Permission),
+    /// A plan to approve or to send back.
+    Plan(Box<PlanReview>),
     /// A form to fill in.
     Form(Box<Form>),
 }
@@ -335,6 +372,8 @@ pub struct Model {
     pub size: (u16, u16),
     /// Columns of the composer's text, as drawn last.
     pub composer_width: usize,
+    /// What is asked or read, as drawn last.
+    pub body: Body,
     /// The terminal window has the focus.
     pub focused: bool,
     /// How far the agent is.
@@ -417,14 +456,14 @@ impl Model {
     pub fn front_form(&self) -> Option<&Form> {
         match &self.asks.first()?.kind {
             AskKind::Form(form) => Some(form),
-            AskKind::Permission(_) => None,
+            AskKind::Permission(_) | AskKind::Plan(_) => None,
         }
     }
 
     /// Whether something on the screen changes with the clock alone.
     pub fn is_animated(&self) -> bool {
         !self.start.reduced_motion
-            && (self.turn != Turn::Idle
+            && (self.turn != Turn::Idle && self.asks.is_empty()
                 || matches!(self.phase, Phase::Starting | Phase::Opening)
                 || self.transcript.is_animated())
     }

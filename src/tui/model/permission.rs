@@ -3,6 +3,10 @@
 
 use serde_json::Value;
 
+/// Fields of an input that hold the text before and after a change, by the names that agents use.
+const EDITED: [&str; 7] =
+    ["old_string", "new_string", "content", "old_str", "new_str", "oldText", "newText"];
+
 /// What an option means, for its colour and for what is selected first. The answer is always the
 /// agent's own option id; nothing is derived from this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +48,12 @@ pub enum BodyPart {
         /// Its text afterwards.
         new: String,
     },
-    /// Text or JSON, as it came.
+    /// What the agent says about it: markdown.
     Text(String),
+    /// Code or a command's text out of a fence.
+    Code(String),
+    /// The input's fields that nothing above shows, a line each.
+    Fields(String),
     /// A file or folder that it is about.
     Path(String),
 }
@@ -53,8 +61,14 @@ pub enum BodyPart {
 /// What a permission request shows and offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permission {
-    /// What the tool call is called.
+    /// What the tool call is called, whole.
     pub title: String,
+    /// What kind of thing it is, in a word or two: nothing that the body shows again.
+    pub what: String,
+    /// How risky the agent holds it to be, or empty.
+    pub risk: String,
+    /// The whole input as it came, for the full view; empty when there is none.
+    pub input: String,
     /// The tool call that it belongs to.
     pub tool_call_id: String,
     /// What is asked, in the order to be shown.
@@ -86,9 +100,15 @@ impl Permission {
             .flatten()
             .filter_map(read_option)
             .collect();
+        let body = read_body(call, &title);
+        let risk = call.pointer("/_meta/zcode/riskLevel").and_then(Value::as_str);
+        let input = call.get("rawInput").filter(|i| !i.is_null());
         Self {
             tool_call_id: id.and_then(Value::as_str).unwrap_or_default().to_owned(),
-            body: read_body(call, &title),
+            what: what(call, &title, &body),
+            risk: risk.unwrap_or_default().to_owned(),
+            input: input.map(pretty).unwrap_or_default(),
+            body,
             selected: safe_option(&options),
             moved: false,
             title,
@@ -142,6 +162,39 @@ fn read_option(value: &Value) -> Option<PermissionOption> {
     Some(PermissionOption { name: name.unwrap_or(&id).to_owned(), id, kind })
 }
 
+/// The kind of thing that is asked. The title says it, unless it only repeats the body.
+fn what(call: &Value, title: &str, body: &[BodyPart]) -> String {
+    let (who, rest) = match title.strip_prefix('[').and_then(|t| t.split_once("] ")) {
+        Some((who, rest)) => (format!("[{who}] "), rest),
+        None => (String::new(), title),
+    };
+    let repeats = body.iter().any(|part| match part {
+        BodyPart::Command(text) | BodyPart::Path(text) => rest.contains(text.as_str()),
+        BodyPart::Diff { path, .. } => rest.contains(path.as_str()),
+        BodyPart::Text(text) => rest == text,
+        BodyPart::Code(_) | BodyPart::Fields(_) => false,
+    });
+    if !repeats {
+        return title.to_owned();
+    }
+    if let Some(name) = call.get("name").and_then(Value::as_str).filter(|n| !n.trim().is_empty()) {
+        return format!("{who}{name}");
+    }
+    let has_command = body.iter().any(|p| matches!(p, BodyPart::Command(_)));
+    let word = match call.get("kind").and_then(Value::as_str) {
+        Some("execute") => "run a command",
+        Some("edit") => "change a file",
+        Some("delete") => "delete",
+        Some("move") => "move",
+        Some("read") => "read",
+        Some("search") => "search",
+        Some("fetch") => "fetch",
+        _ if has_command => "run a command",
+        _ => rest,
+    };
+    format!("{who}{word}")
+}
+
 fn read_body(call: &Value, title: &str) -> Vec<BodyPart> {
     let mut body = Vec::new();
     let input = call.get("rawInput");
@@ -152,27 +205,26 @@ fn read_body(call: &Value, title: &str) -> Vec<BodyPart> {
         }
         _ => None,
     });
-    let has_command = command.is_some();
     body.extend(command.map(BodyPart::Command));
-    for item in call.get("content").and_then(Value::as_array).into_iter().flatten() {
-        body.extend(read_content(item));
+    let content = call.get("content").and_then(Value::as_array).into_iter().flatten();
+    for part in content.flat_map(read_content) {
+        if !repeats(&body, &part, title) {
+            body.push(part);
+        }
     }
-    let has_diff = body.iter().any(|p| matches!(p, BodyPart::Diff { .. }));
     for place in call.get("locations").and_then(Value::as_array).into_iter().flatten() {
         if let Some(path) = place.get("path").and_then(Value::as_str)
-            && !has_diff
+            && !body.iter().any(|p| shows_path(p, path))
         {
             body.push(BodyPart::Path(path.to_owned()));
         }
     }
-    // The whole input is reachable, whatever the title says of it.
-    let shown = has_command && input.and_then(Value::as_object).is_some_and(|o| o.len() == 1);
-    if let Some(input) = input.filter(|i| !i.is_null() && !shown && !has_diff) {
-        let text = match input {
-            Value::String(s) => s.clone(),
-            other => serde_json::to_string_pretty(other).unwrap_or_default(),
-        };
-        body.push(BodyPart::Text(text));
+    // The whole input is reachable, whatever the title says of it; nothing of it is said twice.
+    match input {
+        Some(Value::Object(fields)) => body.extend(read_fields(fields, &body)),
+        None | Some(Value::Null) => {}
+        Some(Value::String(text)) => body.push(BodyPart::Text(text.clone())),
+        Some(other) => body.push(BodyPart::Fields(pretty(other))),
     }
     if body.is_empty() {
         body.push(BodyPart::Text(title.to_owned()));
@@ -180,24 +232,145 @@ fn read_body(call: &Value, title: &str) -> Vec<BodyPart> {
     body
 }
 
-fn read_content(item: &Value) -> Option<BodyPart> {
+/// The fields that nothing above shows; a description is a sentence, and reads as one.
+fn read_fields(fields: &serde_json::Map<String, Value>, body: &[BodyPart]) -> Vec<BodyPart> {
+    let mut parts = Vec::new();
+    let mut lines = Vec::new();
+    for (key, value) in fields {
+        match value {
+            Value::Null => {}
+            Value::String(text) if is_shown(body, text) => {}
+            Value::Array(_) if key == "command" => {}
+            Value::String(text) if EDITED.contains(&key.as_str()) && is_in_diff(body, text) => {}
+            Value::String(text) if key == "description" => parts.push(BodyPart::Text(text.clone())),
+            Value::String(text) => lines.push(format!("{key}: {text}")),
+            other => lines.push(format!("{key}: {}", pretty(other))),
+        }
+    }
+    if !lines.is_empty() {
+        parts.push(BodyPart::Fields(lines.join("\n")));
+    }
+    parts
+}
+
+fn pretty(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => serde_json::to_string_pretty(other).unwrap_or_default(),
+    }
+}
+
+/// Whether the body shows this text of the input whole.
+fn is_shown(body: &[BodyPart], text: &str) -> bool {
+    let trimmed = text.trim();
+    body.iter().any(|part| match part {
+        BodyPart::Command(shown)
+        | BodyPart::Code(shown)
+        | BodyPart::Text(shown)
+        | BodyPart::Fields(shown) => shown.trim() == trimmed,
+        BodyPart::Path(_) => shows_path(part, text),
+        BodyPart::Diff { old, new, .. } => {
+            shows_path(part, text) || new == text || old.as_deref() == Some(text)
+        }
+    })
+}
+
+/// Whether a diff shows this text among its lines.
+fn is_in_diff(body: &[BodyPart], text: &str) -> bool {
+    body.iter().any(|part| match part {
+        BodyPart::Diff { old, new, .. } => {
+            new.contains(text) || old.as_ref().is_some_and(|old| old.contains(text))
+        }
+        _ => false,
+    })
+}
+
+/// Whether a part names this path, be it from the root or from somewhere below it.
+fn shows_path(part: &BodyPart, path: &str) -> bool {
+    let (BodyPart::Path(shown) | BodyPart::Diff { path: shown, .. }) = part else { return false };
+    let ends = |long: &str, short: &str| {
+        !short.is_empty()
+            && long.strip_suffix(short).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+    };
+    ends(shown, path) || ends(path, shown)
+}
+
+/// Whether a part says only what is there already.
+fn repeats(body: &[BodyPart], part: &BodyPart, title: &str) -> bool {
+    match part {
+        BodyPart::Text(text) | BodyPart::Code(text) => {
+            let bare = text.trim().trim_matches('`');
+            let says_title = bare == title || title.split_once(": ").is_some_and(|t| t.1 == bare);
+            is_shown(body, text) || is_shown(body, bare) || says_title && !body.is_empty()
+        }
+        _ => false,
+    }
+}
+
+fn read_content(item: &Value) -> Vec<BodyPart> {
     let text = |v: &Value, k: &str| v.get(k).and_then(Value::as_str).map(str::to_owned);
-    match item.get("type").and_then(Value::as_str)? {
-        "diff" => Some(BodyPart::Diff {
+    match item.get("type").and_then(Value::as_str) {
+        Some("diff") => vec![BodyPart::Diff {
             path: text(item, "path").unwrap_or_default(),
             old: text(item, "oldText"),
             new: text(item, "newText").unwrap_or_default(),
-        }),
-        "content" => {
-            let block = item.get("content")?;
+        }],
+        Some("content") => {
+            let Some(block) = item.get("content") else { return Vec::new() };
             let found = text(block, "text")
                 .or_else(|| block.get("resource").and_then(|r| text(r, "text")))
                 .or_else(|| text(block, "uri"));
-            found.map(BodyPart::Text)
+            found.map(|t| split_fences(&t)).unwrap_or_default()
         }
-        "text" => text(item, "text").map(BodyPart::Text),
-        _ => None,
+        Some("text") => text(item, "text").map(|t| split_fences(&t)).unwrap_or_default(),
+        _ => Vec::new(),
     }
+}
+
+/// Takes fenced code out of a text, so that it is compared and shown as what it is.
+fn split_fences(text: &str) -> Vec<BodyPart> {
+    let mut parts = Vec::new();
+    let mut prose = String::new();
+    let mut code: Option<(String, String)> = None;
+    let close = |prose: &mut String, parts: &mut Vec<BodyPart>| {
+        let text = std::mem::take(prose);
+        if !text.trim().is_empty() {
+            parts.push(BodyPart::Text(text.trim_matches('\n').to_owned()));
+        }
+    };
+    for line in text.lines() {
+        let bare = line.trim_start();
+        match &mut code {
+            Some((fence, inside))
+                if bare.trim_end().starts_with(fence.as_str())
+                    && bare.trim_end().chars().all(|c| c == '`' || c == '~') =>
+            {
+                parts.push(BodyPart::Code(std::mem::take(inside)));
+                code = None;
+            }
+            Some((_, inside)) => {
+                if !inside.is_empty() {
+                    inside.push('\n');
+                }
+                inside.push_str(line);
+            }
+            None if bare.starts_with("```") || bare.starts_with("~~~") => {
+                close(&mut prose, &mut parts);
+                let mark = bare.chars().next().unwrap_or('`');
+                let fence: String = bare.chars().take_while(|c| *c == mark).collect();
+                code = Some((fence, String::new()));
+            }
+            None => {
+                prose.push_str(line);
+                prose.push('\n');
+            }
+        }
+    }
+    if let Some((_, inside)) = code {
+        parts.push(BodyPart::Code(inside));
+    }
+    close(&mut prose, &mut parts);
+    parts
 }
 
 /// Makes everything visible that could hide a part of a command: control and format characters
@@ -282,6 +455,45 @@ mod tests {
             &json!({"toolCall": {"title": "echo aaa…", "rawInput": {"command": long}}}),
         );
         assert_eq!(p.body, vec![BodyPart::Command(long)]);
+    }
+
+    #[test]
+    fn nothing_is_said_twice_and_nothing_is_left_out() {
+        let p = Permission::read(
+            &json!({"toolCall": {"toolCallId": "c", "name": "Bash", "title": "Bash: rm -rf x",
+            "_meta": {"zcode": {"riskLevel": "high"}}, "rawInput": {"command": "rm -rf x", "description": "Clean up", "timeout": 5},
+            "content": [{"type": "content", "content": {"type": "text", "text": "It **deletes**.\n```sh\nrm -rf x\n```"}}]}}),
+        );
+        assert_eq!((p.what.as_str(), p.risk.as_str()), ("Bash", "high"));
+        let text = |s: &str| BodyPart::Text(s.to_owned());
+        let want = [
+            BodyPart::Command("rm -rf x".into()),
+            text("It **deletes**."),
+            text("Clean up"),
+            BodyPart::Fields("timeout: 5".into()),
+        ];
+        assert_eq!(p.body, want);
+        let p = Permission::read(
+            &json!({"toolCall": {"title": "Edit: /w/a.rs", "kind": "edit", "locations": [{"path": "/w/a.rs"}],
+            "rawInput": {"file_path": "a.rs", "old_string": "x", "new_string": "y", "replace_all": true},
+            "content": [{"type": "diff", "path": "/w/a.rs", "oldText": "x", "newText": "y"}]}}),
+        );
+        assert_eq!(p.what, "change a file");
+        assert_eq!(p.body.len(), 2, "{:?}", p.body);
+        assert_eq!(p.body[1], BodyPart::Fields("replace_all: true".into()));
+    }
+
+    #[test]
+    fn code_that_is_not_the_command_is_shown_without_its_fence() {
+        let p = Permission::read(&json!({"toolCall": {"title": "T", "rawInput": {"command": "a"},
+            "content": [{"type": "text", "text": "see\n````md\n```\nb\n```\n````\nend"}]}}));
+        let want = [
+            BodyPart::Command("a".into()),
+            BodyPart::Text("see".into()),
+            BodyPart::Code("```\nb\n```".into()),
+            BodyPart::Text("end".into()),
+        ];
+        assert_eq!(p.body, want);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use super::{ask, edit, overlay, quit, slash, turn};
 use crate::tui::keymap::{self, Action, Context, Key, KeyCode};
 use crate::tui::model::menu;
+use crate::tui::model::plan::PlanFocus;
 use crate::tui::model::{AskKind, Model, Overlay, QUIT_WINDOW_MS, Search, Turn};
 use crate::tui::msg::{Cmd, CopyWhat, Scroll};
 use crate::tui::terminal::input::{Mouse, MouseKind};
@@ -22,6 +23,8 @@ pub(super) fn context(model: &Model) -> Context {
         match model.asks.first().map(|a| &a.kind) {
             Some(AskKind::Permission(_)) => return Context::Permission,
             Some(AskKind::Form(_)) => return Context::Form,
+            Some(AskKind::Plan(plan)) if plan.focus == PlanFocus::Note => return Context::PlanNote,
+            Some(AskKind::Plan(_)) => return Context::Plan,
             None => {}
         }
     }
@@ -34,6 +37,11 @@ pub(super) fn context(model: &Model) -> Context {
     }
 }
 
+/// Whether something is asked there.
+fn is_dialog(context: Context) -> bool {
+    matches!(context, Context::Permission | Context::Form | Context::Plan | Context::PlanNote)
+}
+
 /// Takes a key in.
 pub(super) fn key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) {
     let context = context(model);
@@ -43,19 +51,19 @@ pub(super) fn key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) {
         Context::Page => overlay::page_key(model, key, cmds),
         Context::Permission => ask::permission_key(model, key, cmds),
         Context::Form => ask::form_key(model, key, cmds),
+        Context::Plan | Context::PlanNote => ask::plan_key(model, context, key, cmds),
         Context::Search => search_key(model, key, cmds),
         Context::Menu => slash::menu_key(model, key, cmds),
         Context::Composer | Context::Global => false,
     };
     if handled {
         // Answering keys do not disarm; everything else is typing, and waits for a quiet moment.
-        if !matches!(context, Context::Permission | Context::Form) {
+        if !is_dialog(context) {
             model.last_input_ms = model.now_ms;
         }
         return;
     }
-    let in_dialog = matches!(context, Context::Permission | Context::Form);
-    let base = if in_dialog { Context::Composer } else { context };
+    let base = if is_dialog(context) { Context::Composer } else { context };
     let action = keymap::action(base, key);
     // While something is asked and its keys do not count yet, Enter must not send what was
     // being typed: it may have been meant for the dialog.
@@ -201,7 +209,7 @@ pub(super) fn pasted(model: &mut Model, text: &str) {
         search.query.push_str(text.lines().next().unwrap_or_default());
         return;
     }
-    if context == Context::Form && ask::paste_into_form(model, text) {
+    if matches!(context, Context::Form | Context::PlanNote) && ask::paste_into_form(model, text) {
         return;
     }
     model.history.stop_browsing();
@@ -220,11 +228,15 @@ pub(super) fn mouse(model: &mut Model, mouse: Mouse, cmds: &mut Vec<Cmd>) {
         MouseKind::Drag => return cmds.push(Cmd::Scroll(Scroll::Drag(mouse.x, mouse.y))),
         MouseKind::Release => return cmds.push(Cmd::Scroll(Scroll::Release(mouse.x, mouse.y))),
     };
+    let body = model.body;
     match &mut model.overlay {
         Some(Overlay::Picker(picker)) => picker.move_by(wheel.signum() as isize),
-        Some(Overlay::Page(page)) => {
-            page.scroll = page.scroll.saturating_add_signed(wheel as isize);
-        }
-        None => cmds.push(Cmd::Scroll(Scroll::Lines(wheel))),
+        Some(Overlay::Page(page)) => page.scroll = body.scrolled(page.scroll, wheel as isize),
+        None => match model.asks.first_mut() {
+            Some(ask) if ask.stands_at(mouse.x, model.size.0) => {
+                ask.scroll = body.scrolled(ask.scroll, wheel as isize);
+            }
+            _ => cmds.push(Cmd::Scroll(Scroll::Lines(wheel))),
+        },
     }
 }

@@ -309,11 +309,12 @@ fn accept(model: &mut Model, cmds: &mut Vec<Cmd>) {
 
 /// Takes a key in while a page has the focus.
 pub(super) fn page_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) -> bool {
+    let body = model.body;
     let Some(Overlay::Page(page)) = &mut model.overlay else { return false };
     if page.find.as_ref().is_some_and(|find| find.typing) {
         return find_key(page, key);
     }
-    let by = |page: &mut Page, rows: isize| page.scroll = page.scroll.saturating_add_signed(rows);
+    let by = |page: &mut Page, rows: isize| page.scroll = body.scrolled(page.scroll, rows);
     match keymap::action(Context::Page, key) {
         Some(Action::Search) => {
             page.find = Some(PageFind { typing: true, ..PageFind::default() });
@@ -325,11 +326,10 @@ pub(super) fn page_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) -> bool
         Some(Action::Close) if page.find.is_some() => page.find = None,
         Some(Action::BodyUp) => by(page, -1),
         Some(Action::BodyDown) => by(page, 1),
-        Some(Action::PageUp) => by(page, -PAGE_ROWS),
-        Some(Action::PageDown) => by(page, PAGE_ROWS),
+        Some(Action::PageUp) => by(page, -body.page()),
+        Some(Action::PageDown) => by(page, body.page()),
         Some(Action::Top) => page.scroll = 0,
-        // The view holds the scroll to what there is.
-        Some(Action::Tail) => page.scroll = usize::MAX / 2,
+        Some(Action::Tail) => page.scroll = body.most,
         Some(Action::Close | Action::Detail | Action::Help | Action::ClearOrQuit) => {
             model.overlay = None;
         }

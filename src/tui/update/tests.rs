@@ -493,3 +493,85 @@ fn a_permission_of_a_child_session_is_asked_too() {
     assert_eq!(m.asks[0].session_id, "child");
     assert!(matches!(m.asks[0].kind, AskKind::Permission(_)));
 }
+
+fn plan(model: &mut Model, id: u64) {
+    let params = json!({"sessionId": "s", "mode": "form", "message": "Review this plan.", "requestedSchema": {"type": "object",
+        "properties": {"approval": {"type": "string", "description": "# Plan", "oneOf": [{"const": "approve", "title": "Approve"}, {"const": "reject", "title": "Reject"}]},
+                       "feedback": {"type": "string"}}, "required": ["approval"]}});
+    send(model, AgentMsg::FormAsked { ask: id, params });
+}
+
+fn accepted(ask: u64, answers: &serde_json::Value) -> AgentCmd {
+    AgentCmd::AnswerForm { ask, answer: FormAnswer::Accept(answers.as_object().unwrap().clone()) }
+}
+
+#[test]
+fn a_plan_needs_a_move_and_enter_and_words_only_ever_reject() {
+    for (typed, answers) in [
+        ("a<ret>", json!({"approval": "approve"})),
+        ("<tab><ret>", json!({"approval": "approve"})),
+        ("r<ret>", json!({"approval": "reject"})),
+        ("fsmaller<ret>", json!({"approval": "reject", "feedback": "smaller"})),
+        ("fa<ctrl-j>r<ret>", json!({"approval": "reject", "feedback": "a\nr"})),
+        ("fsmaller<esc>a<ret>", json!({"approval": "approve"})),
+    ] {
+        let mut m = ready();
+        keys(&mut m, "go<ret>");
+        plan(&mut m, 4);
+        arm(&mut m);
+        assert_eq!(agent_cmds(&keys(&mut m, typed)), [accepted(4, &answers)], "{typed}");
+        assert!(m.asks.is_empty());
+    }
+    for typed in ["<ret>", " <ret>y<ret>1<ret>", "f<ret><ret>", "jkG<ret>"] {
+        let mut m = ready();
+        keys(&mut m, "go<ret>");
+        plan(&mut m, 4);
+        arm(&mut m);
+        assert_eq!(agent_cmds(&keys(&mut m, typed)), [], "{typed}");
+        assert_eq!(m.asks.len(), 1);
+        assert!(m.composer.is_empty(), "{typed}: the plan has the whole keyboard");
+    }
+}
+
+#[test]
+fn a_plan_is_left_with_cancelled_but_a_note_only_closes() {
+    let mut m = ready();
+    keys(&mut m, "go<ret>");
+    plan(&mut m, 4);
+    arm(&mut m);
+    assert_eq!(agent_cmds(&keys(&mut m, "fwords<esc>")), []);
+    let left = AgentCmd::AnswerForm { ask: 4, answer: FormAnswer::Cancel };
+    assert_eq!(agent_cmds(&keys(&mut m, "<esc>")), [left]);
+}
+
+#[test]
+fn a_plan_scrolls_no_further_than_it_goes() {
+    let mut m = ready();
+    keys(&mut m, "go<ret>");
+    plan(&mut m, 4);
+    arm(&mut m);
+    m.body = crate::tui::model::Body { most: 30, rows: 11 };
+    for (typed, scroll) in [
+        ("j", 1),
+        ("<pagedown>", 11),
+        ("G", 30),
+        ("jj", 30),
+        ("k", 29),
+        (" <pageup>", 20),
+        ("g", 0),
+    ] {
+        keys(&mut m, typed);
+        assert_eq!(m.asks[0].scroll, scroll, "{typed}");
+    }
+    let wheel = crate::tui::terminal::input::Mouse {
+        kind: crate::tui::terminal::input::MouseKind::WheelDown,
+        x: 5,
+        y: 5,
+    };
+    update(&mut m, Msg::Term(TermEvent::Mouse(wheel)));
+    assert_eq!(m.asks[0].scroll, 3, "the pane covers the screen");
+    m.size = (120, 40);
+    let cmds = update(&mut m, Msg::Term(TermEvent::Mouse(wheel)));
+    assert_eq!(m.asks[0].scroll, 3, "the transcript is beside it");
+    assert!(matches!(cmds.as_slice(), [Cmd::Scroll(Scroll::Lines(3))]));
+}

@@ -78,6 +78,7 @@ fn placeholder(model: &Model) -> String {
         }
         (Phase::Down(_), _) => "Enter starts the agent again".to_owned(),
         (Phase::NeedsLogin(_), _) => "Enter logs in".to_owned(),
+        _ if !model.asks.is_empty() => "answer above first".to_owned(),
         (_, Turn::Running { .. }) => "write the next prompt: Enter queues it".to_owned(),
         (_, Turn::Cancelling { .. }) => "stopping…".to_owned(),
         _ if !model.queue.is_empty() => {

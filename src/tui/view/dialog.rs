@@ -7,9 +7,9 @@ use ratatui::style::Style;
 use ratatui::text::Line;
 
 use super::theme::Theme;
-use super::{diff, widgets};
+use super::{diff, markdown, widgets};
 use crate::tui::model::permission::{BodyPart, OptionKind, Permission, reveal};
-use crate::tui::model::{Ask, Model};
+use crate::tui::model::{Ask, Body, Model};
 
 /// Longest body that is laid out to measure it; what is longer is scrolled anyway.
 const MEASURED_LINES: usize = 200;
@@ -30,32 +30,44 @@ pub(super) fn draw(
     theme: &Theme,
     area: Rect,
     buf: &mut Buffer,
-) {
+) -> Body {
     let armed = model.is_armed();
-    let note = if armed {
-        "number answers · ↑↓ Enter · Esc cancels · Ctrl-T in full".to_owned()
-    } else {
-        "keys count after a moment without typing…".to_owned()
-    };
-    let inside =
-        widgets::frame(area, &title(model, ask, permission), &note, theme.warning, theme, buf);
+    let style = if permission.risk == "high" { theme.error } else { theme.warning };
+    let inside = widgets::frame(area, &title(model, ask, permission), "", style, theme, buf);
+    // What is asked comes before the answers: where there is little room, these scroll.
     let options = u16::try_from(permission.options.len().max(1)).unwrap_or(1);
-    let options = options.min(inside.height.saturating_sub(1));
-    let body_rows = inside.height.saturating_sub(options + 1);
-    let body_area = Rect { height: body_rows, ..inside };
+    let options = options.min(inside.height.saturating_sub(2).max(1));
     let lines = body_lines(permission, inside.width, theme);
-    let most = lines.len().saturating_sub(usize::from(body_rows));
-    let first = usize::from(ask.scroll).min(most);
-    let below = widgets::lines(body_area, &lines, first, buf);
-    let gap = inside.y + body_rows;
-    if most > 0 {
-        let text = format!("Shift-↑↓ scrolls · {below} more lines below");
-        widgets::put(buf, inside.x, gap, &text, inside.width, theme.dim);
+    let room = inside.height.saturating_sub(options);
+    let wanted = u16::try_from(lines.len()).unwrap_or(u16::MAX);
+    // An empty row sets the answers apart, when the body can spare it.
+    let gap = u16::from(room > wanted || room > 6);
+    let rows = room.saturating_sub(gap);
+    let most = lines.len().saturating_sub(usize::from(rows));
+    let first = ask.scroll.min(most);
+    let below = widgets::lines(Rect { height: rows, ..inside }, &lines, first, buf);
+    let area_of_options = Rect { y: inside.y + rows + gap, height: options, ..inside };
+    draw_options(permission, armed, theme, area_of_options, buf);
+    let count = permission.options.len().min(9);
+    let mut hints = Vec::new();
+    if armed {
+        if below > 0 || first > 0 {
+            hints.push(format!("Shift-↑↓ scrolls, {below} more"));
+        }
+        match count {
+            0 => {}
+            1 => hints.push("1 answers".to_owned()),
+            _ => hints.push(format!("1-{count} answer")),
+        }
+        hints.extend(["Esc cancels", "↑↓ Enter", "Ctrl-T in full"].map(str::to_owned));
+    } else {
+        hints.push("keys count after a moment without typing…".to_owned());
     }
-    draw_options(permission, armed, theme, Rect { y: gap + 1, height: options, ..inside }, buf);
+    widgets::frame_hints(area, &hints, theme, buf);
+    Body { most, rows: usize::from(rows) }
 }
 
-/// What is asked, by whom, and which of how many.
+/// What is asked, by whom, how risky it is, and which of how many.
 fn title(model: &Model, ask: &Ask, permission: &Permission) -> String {
     let own = model.session.id.as_deref() == Some(ask.session_id.as_str());
     let from = if own || ask.session_id.is_empty() {
@@ -68,7 +80,11 @@ fn title(model: &Model, ask: &Ask, permission: &Permission) -> String {
     };
     let count = model.asks.len();
     let place = if count > 1 { format!(" 1 of {count}") } else { String::new() };
-    format!("permission{place}{from}: {}", reveal(&permission.title).replace('\n', " "))
+    let risk = match permission.risk.as_str() {
+        "" => String::new(),
+        risk => format!(" ({} risk)", reveal(risk)),
+    };
+    format!("permission{place}{from}{risk}: {}", reveal(&permission.what).replace('\n', " "))
 }
 
 fn draw_options(permission: &Permission, armed: bool, theme: &Theme, area: Rect, buf: &mut Buffer) {
@@ -113,11 +129,11 @@ fn body_lines(permission: &Permission, columns: u16, theme: &Theme) -> Vec<Line<
     for part in &permission.body {
         match part {
             BodyPart::Command(command) => {
-                lines.extend(widgets::wrapped(
-                    &format!("$ {}", reveal(command)),
-                    columns,
-                    theme.code_block,
-                ));
+                let text = format!("$ {}", reveal(command));
+                lines.extend(widgets::wrapped(&text, columns, theme.code_block));
+            }
+            BodyPart::Code(code) => {
+                lines.extend(widgets::wrapped(&reveal(code), columns, theme.code_block));
             }
             BodyPart::Diff { path, old, new } => {
                 lines.extend(diff::render(
@@ -128,11 +144,9 @@ fn body_lines(permission: &Permission, columns: u16, theme: &Theme) -> Vec<Line<
                     theme,
                 ));
             }
-            BodyPart::Text(text) => {
-                // Only the title again says nothing new.
-                if permission.body.len() > 1 || text != &permission.title {
-                    lines.extend(widgets::wrapped(&reveal(text), columns, Style::new()));
-                }
+            BodyPart::Text(text) => lines.extend(prose(&reveal(text), columns, theme)),
+            BodyPart::Fields(text) => {
+                lines.extend(widgets::wrapped(&reveal(text), columns, theme.dim));
             }
             BodyPart::Path(path) => {
                 lines.extend(widgets::wrapped(&reveal(path), columns, theme.dim));
@@ -140,4 +154,14 @@ fn body_lines(permission: &Permission, columns: u16, theme: &Theme) -> Vec<Line<
         }
     }
     lines
+}
+
+/// What the agent says, as markdown; text with a tag in it stays as it is, since markdown may
+/// leave tags and comments out, and nothing that is asked may be hidden.
+fn prose(text: &str, columns: u16, theme: &Theme) -> Vec<Line<'static>> {
+    if text.contains('<') {
+        widgets::wrapped(text, columns, Style::new())
+    } else {
+        markdown::render(text, usize::from(columns), theme)
+    }
 }

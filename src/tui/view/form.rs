@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::theme::Theme;
 use super::{markdown, widgets, width};
 use crate::tui::model::form::{Field, FieldKind, Form, FormRow};
-use crate::tui::model::{Ask, Model};
+use crate::tui::model::{Ask, Body, Model};
 
 /// Lines of the fields, which of them has the focus, and where the caret is in it.
 struct Fields {
@@ -25,17 +25,12 @@ pub(super) fn draw(
     theme: &Theme,
     area: Rect,
     buf: &mut Buffer,
-) -> Option<(u16, u16)> {
+) -> (Option<(u16, u16)>, Body) {
     let armed = model.is_armed();
-    let note = if armed {
-        "↑↓ move · Space choose · Enter go on · PgUp PgDn scroll · Esc leaves"
-    } else {
-        "keys count after a moment without typing…"
-    };
     let count = model.asks.len();
     let title = if count > 1 { format!("question 1 of {count}") } else { "question".to_owned() };
     let style = if armed { theme.accent } else { theme.border };
-    let inside = widgets::frame(area, &title, note, style, theme, buf);
+    let inside = widgets::frame(area, &title, "", style, theme, buf);
     let fields = field_lines(form, armed, inside.width, theme);
     let message = markdown::render(&form.message, usize::from(inside.width), theme);
     let wanted = u16::try_from(fields.lines.len()).unwrap_or(u16::MAX);
@@ -43,10 +38,10 @@ pub(super) fn draw(
     let message_rows = u16::try_from(message.len()).unwrap_or(u16::MAX);
     let field_rows =
         wanted.min(inside.height.saturating_sub(message_rows.saturating_add(1)).max(half));
-    let text_rows = inside.height.saturating_sub(field_rows + 1);
+    let text_rows = inside.height.saturating_sub(field_rows + 1).min(message_rows);
     let text_area = Rect { height: text_rows, ..inside };
     let most = message.len().saturating_sub(usize::from(text_rows));
-    let first = usize::from(ask.scroll).min(most);
+    let first = ask.scroll.min(most);
     let below = widgets::lines(text_area, &message, first, buf);
     let gap = inside.y + text_rows;
     if gap < inside.bottom() {
@@ -58,9 +53,43 @@ pub(super) fn draw(
     let start =
         (fields.focus + 2).saturating_sub(shown).min(fields.lines.len().saturating_sub(shown));
     widgets::lines(field_area, &fields.lines, start, buf);
-    let row = fields.focus.checked_sub(start).filter(|r| *r < shown)?;
-    let column = u16::try_from(fields.caret?).unwrap_or(0).min(field_area.width.saturating_sub(1));
-    Some((field_area.x + column, field_area.y + u16::try_from(row).unwrap_or(0)))
+    hints(area, form, armed, most, theme, buf);
+    let caret = fields.focus.checked_sub(start).filter(|r| *r < shown).zip(fields.caret).map(
+        |(row, column)| {
+            let most = field_area.width.saturating_sub(1);
+            let column = u16::try_from(column).unwrap_or(0).min(most);
+            (field_area.x + column, field_area.y + u16::try_from(row).unwrap_or(0))
+        },
+    );
+    (caret, Body { most, rows: usize::from(text_rows) })
+}
+
+/// What can be pressed where the focus is.
+fn hints(area: Rect, form: &Form, armed: bool, most: usize, theme: &Theme, buf: &mut Buffer) {
+    let mut hints = if armed {
+        match form.focused() {
+            FormRow::Option(f, _) => match form.fields.get(f).map(|f| &f.kind) {
+                Some(FieldKind::Many { .. }) => vec!["Space marks", "Enter goes on"],
+                _ => vec!["Enter or a number chooses"],
+            },
+            FormRow::Input(f) => match form.fields.get(f).map(|f| &f.kind) {
+                Some(FieldKind::Switch(_)) => vec!["Space turns it", "Enter goes on"],
+                _ => vec!["type", "Enter goes on", "Ctrl-J new line"],
+            },
+            FormRow::Submit => vec!["Enter sends the answers"],
+            FormRow::Decline => vec!["Enter declines to answer"],
+        }
+    } else {
+        vec!["keys count after a moment without typing…"]
+    };
+    if armed {
+        hints.extend(["↑↓ Tab move", "Esc cancels"]);
+        if most > 0 {
+            hints.push("PgUp PgDn scroll");
+        }
+    }
+    let hints: Vec<String> = hints.into_iter().map(str::to_owned).collect();
+    widgets::frame_hints(area, &hints, theme, buf);
 }
 
 fn field_lines(form: &Form, armed: bool, columns: u16, theme: &Theme) -> Fields {

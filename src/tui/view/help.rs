@@ -19,6 +19,8 @@ pub(super) fn lines(model: &Model, columns: u16, theme: &Theme) -> Vec<Line<'sta
         (Context::Composer, "Writing"),
         (Context::Permission, "A permission is asked"),
         (Context::Form, "A form is asked"),
+        (Context::Plan, "A plan waits for approval"),
+        (Context::PlanNote, "Saying what should change in a plan"),
         (Context::Picker, "A list"),
         (Context::Page, "A page"),
         (Context::Search, "Searching"),

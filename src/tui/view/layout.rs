@@ -4,12 +4,10 @@
 use ratatui::layout::Rect;
 
 use crate::tui::model::menu;
-use crate::tui::model::{AskKind, Model, Overlay};
+use crate::tui::model::{AskKind, Model, Overlay, SIDE_BY_SIDE};
 
 use super::{composer, dialog};
 
-/// From this width on, forms and pages stand beside the transcript instead of over it.
-const SIDE_BY_SIDE: u16 = 100;
 /// Rows of the slash menu.
 const MENU_ROWS: u16 = 8;
 /// Rows of queued prompts.
@@ -58,9 +56,13 @@ impl Layout {
         let queue = take(queued.min(spare.saturating_sub(menu_rows) / 2));
         let body = Rect::new(screen.x, screen.y, screen.width, bottom.saturating_sub(screen.y));
         let wide = screen.width >= SIDE_BY_SIDE;
+        // The same column that tells the mouse whose the wheel is.
         let left = body.width / 2;
         let beside = Rect { x: body.x + left, width: body.width - left, ..body };
-        let form = matches!(model.asks.first().map(|a| &a.kind), Some(AskKind::Form(_)));
+        let form = matches!(
+            model.asks.first().map(|a| &a.kind),
+            Some(AskKind::Form(_) | AskKind::Plan(_))
+        );
         let side = form.then_some(if wide { beside } else { body });
         let page_open = matches!(model.overlay, Some(Overlay::Page(_)));
         let split = wide && (form || page_open);
@@ -69,7 +71,11 @@ impl Layout {
             Some(AskKind::Permission(permission)) => {
                 let wanted = dialog::height(permission, transcript.width);
                 // A little of the conversation stays in sight, so that one sees what it is about.
-                let most = transcript.height.saturating_sub(3).max(transcript.height / 2);
+                // On a low screen what is asked needs every row.
+                let most = match transcript.height {
+                    0..14 => transcript.height,
+                    height => height - 3,
+                };
                 let rows = wanted.clamp(3, most.max(3)).min(transcript.height);
                 transcript.height -= rows;
                 Some(Rect { y: transcript.bottom(), height: rows, ..transcript })

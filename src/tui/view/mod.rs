@@ -16,6 +16,7 @@ mod help;
 mod layout;
 mod page;
 mod picker;
+mod plan;
 mod status;
 mod welcome;
 mod widgets;
@@ -23,7 +24,7 @@ mod widgets;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::tui::model::{AskKind, Model, Overlay, Phase};
+use crate::tui::model::{AskKind, Body, Model, Overlay, Phase};
 use crate::tui::msg::PageSought;
 use layout::Layout;
 use theme::Theme;
@@ -41,6 +42,8 @@ pub struct Drawn {
     pub composer_width: usize,
     /// Where the transcript is.
     pub transcript: Rect,
+    /// What is asked or read: how far it scrolls.
+    pub body: Body,
     /// Whether the front dialog was drawn in full view.
     pub dialog_shown: bool,
     /// Where a search in a page came to.
@@ -64,27 +67,13 @@ pub fn draw(model: &Model, view: &mut TranscriptView, theme: &Theme, buf: &mut B
     status::bottom_rule(model, theme, layout.bottom_rule, buf);
     status::line(model, theme, layout.status, buf);
     drawn.caret = Some(caret);
-    if let Some(area) = layout.dialog
-        && let Some(ask) = model.asks.first()
-        && let AskKind::Permission(permission) = &ask.kind
-    {
-        dialog::draw(model, ask, permission, theme, area, buf);
-        drawn.dialog_shown = true;
-    }
-    if let Some(area) = layout.side
-        && let Some(ask) = model.asks.first()
-        && let AskKind::Form(form) = &ask.kind
-    {
-        let inside = form::draw(model, ask, form, theme, area, buf);
-        if model.is_armed() {
-            drawn.caret = inside;
-        }
-        drawn.dialog_shown = true;
-    }
+    draw_ask(model, theme, &layout, &mut drawn, buf);
     match &model.overlay {
         Some(Overlay::Page(page)) => {
-            drawn.sought = page::draw(model, page, view, theme, layout.page, buf);
+            let (sought, body) = page::draw(model, page, view, theme, layout.page, buf);
+            drawn.sought = sought;
             if page.focused {
+                drawn.body = body;
                 drawn.caret = None;
             }
             drawn.dialog_shown &= layout.page_is_beside;
@@ -96,6 +85,27 @@ pub fn draw(model: &Model, view: &mut TranscriptView, theme: &Theme, buf: &mut B
         None => {}
     }
     drawn
+}
+
+/// Draws what the agent waits for an answer to.
+fn draw_ask(model: &Model, theme: &Theme, layout: &Layout, drawn: &mut Drawn, buf: &mut Buffer) {
+    let Some(ask) = model.asks.first() else { return };
+    let (caret, body) = match (&ask.kind, layout.dialog, layout.side) {
+        (AskKind::Permission(permission), Some(area), _) => {
+            drawn.body = dialog::draw(model, ask, permission, theme, area, buf);
+            drawn.dialog_shown = true;
+            return;
+        }
+        (AskKind::Form(form), _, Some(area)) => form::draw(model, ask, form, theme, area, buf),
+        (AskKind::Plan(plan), _, Some(area)) => plan::draw(model, ask, plan, theme, area, buf),
+        _ => return,
+    };
+    // Until its keys count, the caret is where typing goes.
+    if model.is_armed() {
+        drawn.caret = caret;
+    }
+    drawn.body = body;
+    drawn.dialog_shown = true;
 }
 
 fn draw_main(

@@ -10,7 +10,7 @@ use super::theme::Theme;
 use super::transcript::TranscriptView;
 use super::transcript::rows::{self, Slot};
 use super::{help, markdown, widgets};
-use crate::tui::model::{Model, Page, PageContent, PageFind, Seek};
+use crate::tui::model::{Body, Model, Page, PageContent, PageFind, Seek};
 use crate::tui::msg::PageSought;
 
 /// Draws the page. A scroll beyond the end shows the end. Returns where a search came to, when
@@ -22,7 +22,7 @@ pub(super) fn draw(
     theme: &Theme,
     area: Rect,
     buf: &mut Buffer,
-) -> Option<PageSought> {
+) -> (Option<PageSought>, Body) {
     let inside = Rect::new(
         area.x + 2,
         area.y + 1,
@@ -57,7 +57,7 @@ pub(super) fn draw(
             rows::mark(buf, slot, &needle, style);
         }
     }
-    sought
+    (sought, Body { most, rows: usize::from(inside.height) })
 }
 
 fn find_note(find: &PageFind, sought: Option<PageSought>) -> String {

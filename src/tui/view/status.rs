@@ -76,6 +76,7 @@ fn activity(model: &Model, theme: &Theme) -> Vec<Span<'static>> {
                 let what = match ask.kind {
                     AskKind::Permission(_) => "waiting for your permission",
                     AskKind::Form(_) => "waiting for your answer",
+                    AskKind::Plan(_) => "a plan waits for your approval",
                 };
                 return vec![Span::styled(format!("{} {what}", theme.glyphs.doing), theme.warning)];
             }
@@ -110,6 +111,14 @@ pub(super) fn bottom_rule(model: &Model, theme: &Theme, area: Rect, buf: &mut Bu
 fn message_or_hints(model: &Model, theme: &Theme) -> Vec<Span<'static>> {
     if let Some(message) = message(model) {
         return vec![Span::styled(message, theme.warning)];
+    }
+    if !model.asks.is_empty() {
+        let hint = if model.is_armed() {
+            "the question above has the keys · F1 help"
+        } else {
+            "what you type goes into the draft"
+        };
+        return vec![Span::styled(hint, theme.dim)];
     }
     let key =
         |context, action| keymap::hint(context, action).map(|k| k.to_string()).unwrap_or_default();

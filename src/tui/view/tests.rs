@@ -146,16 +146,54 @@ fn a_long_command_scrolls_and_hides_nothing() {
     check("permission_long", || asked(3, &long));
 }
 
+fn planned() -> Model {
+    let mut model = ready();
+    keys(&mut model, "make a plan<ret>");
+    let plan = format!("# Plan\n\n{}", "- a step of the plan\n".repeat(40));
+    let params = json!({"sessionId": "s", "mode": "form", "message": "Review this plan.", "requestedSchema": {"type": "object",
+        "properties": {"approval": {"type": "string", "title": "Plan", "description": plan, "oneOf": [{"const": "approve", "title": "Approve"}, {"const": "reject", "title": "Reject and keep planning"}]},
+                       "feedback": {"type": "string", "title": "Feedback"}}, "required": ["approval"]}});
+    tell(&mut model, AgentMsg::FormAsked { ask: 1, params });
+    model
+}
+
 #[test]
-fn a_plan_is_read_above_the_answers() {
-    check("plan", || {
+fn a_plan_fills_its_pane_above_one_row_of_answers() {
+    check("plan", planned);
+}
+
+#[test]
+fn what_should_change_in_a_plan_is_written_below_it() {
+    check("plan_note", || {
+        let mut model = planned();
+        update(&mut model, Msg::Drawn);
+        model.now_ms += 1_000;
+        keys(&mut model, "fsmaller steps, please, and begin with the tests of 模型");
+        model
+    });
+}
+
+#[test]
+fn words_beside_an_approval_are_said_to_be_left_out() {
+    let mut model = planned();
+    update(&mut model, Msg::Drawn);
+    model.now_ms += 1_000;
+    keys(&mut model, "fsmaller<esc>a");
+    let text = screen(&mut model, (80, 24));
+    assert!(text.contains("Approving leaves these words out"), "{text}");
+}
+
+#[test]
+fn a_permission_says_what_why_how_risky_and_for_whom_once() {
+    check("permission_why", || {
         let mut model = ready();
-        keys(&mut model, "make a plan<ret>");
-        let plan = format!("# Plan\n\n{}", "- a step of the plan\n".repeat(40));
-        let params = json!({"sessionId": "s", "mode": "form", "message": "Review this plan.", "requestedSchema": {"type": "object",
-            "properties": {"approval": {"type": "string", "title": "Plan", "description": plan, "oneOf": [{"const": "approve", "title": "Approve"}, {"const": "reject", "title": "Reject and keep planning"}]},
-                           "feedback": {"type": "string", "title": "Feedback"}}, "required": ["approval"]}});
-        tell(&mut model, AgentMsg::FormAsked { ask: 1, params });
+        keys(&mut model, "clean up<ret>");
+        let params = json!({"sessionId": "s", "options": [
+                {"optionId": "y", "name": "Allow once", "kind": "allow_once"}, {"optionId": "n", "name": "Deny", "kind": "reject_once"}],
+            "toolCall": {"toolCallId": "c", "name": "Bash", "kind": "execute", "title": "[explorer] Bash: rm -rf target && echo 清理完成",
+            "_meta": {"zcode": {"riskLevel": "high"}}, "rawInput": {"command": "rm -rf target && echo 清理完成", "description": "Remove the build", "timeout": 5000},
+            "content": [{"type": "content", "content": {"type": "text", "text": "Deletes files **below target**.\n```sh\nrm -rf target && echo 清理完成\n```"}}]}});
+        tell(&mut model, AgentMsg::PermissionAsked { ask: 1, params });
         model
     });
 }
@@ -232,7 +270,9 @@ fn a_screen_that_is_too_small_says_so() {
 fn no_size_makes_drawing_panic() {
     for columns in (0..140).step_by(7) {
         for rows in (0..50).step_by(3) {
-            for mut model in [ready(), asked(3, "rm -rf build"), asked(0, "")] {
+            let mut noted = planned();
+            keys(&mut noted, "fword");
+            for mut model in [ready(), asked(3, "rm -rf build"), asked(0, ""), planned(), noted] {
                 screen(&mut model, (columns, rows));
             }
         }

@@ -68,6 +68,33 @@ pub(super) fn frame(
     Rect::new(area.x + 2, area.y + 1, area.width - 4, area.height - 2)
 }
 
+/// Writes what can be pressed into the bottom of a frame: as many hints as fit whole, in order.
+pub(super) fn frame_hints(area: Rect, hints: &[String], theme: &Theme, buf: &mut Buffer) {
+    if area.width < 4 || area.height < 3 {
+        return;
+    }
+    let room = usize::from(area.width.saturating_sub(6));
+    let text = fitting(hints, room);
+    buf.set_string(area.x + 2, area.bottom() - 1, format!(" {text} "), theme.dim);
+}
+
+/// Joins hints while they fit; the first is cut when it is too long alone.
+pub(super) fn fitting(hints: &[String], room: usize) -> String {
+    let mut text = String::new();
+    for hint in hints {
+        let gap = if text.is_empty() { "" } else { " · " };
+        let longer = format!("{text}{gap}{hint}");
+        if width::cell_width(&longer) > room {
+            break;
+        }
+        text = longer;
+    }
+    match hints.first() {
+        Some(first) if text.is_empty() => width::truncate(first, room, "…"),
+        _ => text,
+    }
+}
+
 /// Draws a rule across an area with spans at its left and right; what does not fit is left out.
 pub(super) fn rule(
     area: Rect,
