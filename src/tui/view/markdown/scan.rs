@@ -207,7 +207,7 @@ impl Scanner {
                     open.lines += 1;
                     self.blank = false;
                     return true;
-                } else if !self.blank && !starts_block(line, true) {
+                } else if !self.blank && !starts_block(line, true) && !goes_on(marker, line) {
                     open.lines += 1;
                     return true;
                 }
@@ -488,6 +488,12 @@ fn starts_block(line: &str, in_paragraph: bool) -> bool {
         let empty = line.trim().len() <= 2;
         !(in_paragraph && (empty || marker.number.is_some_and(|number| number != 1)))
     })
+}
+
+/// Whether a line is the next item of an item's list. A number that may not interrupt a paragraph
+/// still does this.
+fn goes_on(marker: &Marker, line: &str) -> bool {
+    marker_of(line).is_some_and(|next| next.symbol == marker.symbol)
 }
 
 fn marker_of(line: &str) -> Option<Marker> {

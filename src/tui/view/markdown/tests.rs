@@ -213,3 +213,9 @@ proptest! {
         streamed(&[&src], width, true);
     }
 }
+
+#[test]
+fn numbered_items_without_blanks_between_them_are_items() {
+    let text = render_text("1. one\n   - under\n2. two\n3. three\nlazy\n\n- a\n7. b", 40);
+    assert_eq!(text, "1. one\n   • under\n2. two\n3. three lazy\n\n• a 7. b");
+}
