@@ -58,7 +58,7 @@ fn a_plan_is_rejected_with_feedback_and_then_approved() {
     let mut t = demo(&world);
     say(&mut t, "plan");
     t.wait_for("f Feedback");
-    t.wait_for("PgDn scroll");
+    t.wait_for("Esc cancels");
     t.keys("f");
     t.wait_for("What should change?");
     t.keys("more tests please");
@@ -69,7 +69,7 @@ fn a_plan_is_rejected_with_feedback_and_then_approved() {
     t.wait_gone("What should change?");
     t.wait_for("more tests please");
     t.wait_for("f Feedback");
-    t.wait_for("PgDn scroll");
+    t.wait_for("Esc cancels");
     t.keys("a");
     t.wait_for("Enter approves");
     t.settle(Duration::from_millis(80));
