@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use super::extensions;
+use super::servers::WithServers;
 use super::session::machine::{Request, invalid_params, steering_advert};
 use super::session::registry::{self, Channels, OpenRequest, ToRegistry};
 use super::stdio::Outflow;
@@ -90,7 +91,7 @@ impl ConnectTo<Client> for BridgeAgent {
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |request: acp::NewSessionRequest,
+                async move |request: WithServers<acp::NewSessionRequest>,
                             responder: Responder<acp::NewSessionResponse>,
                             _cx| {
                     hand_over(&new, ToRegistry::New(request, responder.erase_to_json())).await;
@@ -99,10 +100,12 @@ impl ConnectTo<Client> for BridgeAgent {
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |request: acp::LoadSessionRequest,
+                async move |request: WithServers<acp::LoadSessionRequest>,
                             responder: Responder<acp::LoadSessionResponse>,
                             _cx| {
+                    let WithServers { request, problems } = request;
                     let open = OpenRequest {
+                        problems,
                         id: request.session_id.0.to_string(),
                         cwd: request.cwd,
                         mcp: request.mcp_servers,
@@ -115,10 +118,12 @@ impl ConnectTo<Client> for BridgeAgent {
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |request: acp::ResumeSessionRequest,
+                async move |request: WithServers<acp::ResumeSessionRequest>,
                             responder: Responder<acp::ResumeSessionResponse>,
                             _cx| {
+                    let WithServers { request, problems } = request;
                     let open = OpenRequest {
+                        problems,
                         id: request.session_id.0.to_string(),
                         cwd: request.cwd,
                         mcp: request.mcp_servers,
@@ -154,7 +159,7 @@ impl ConnectTo<Client> for BridgeAgent {
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |request: acp::ForkSessionRequest,
+                async move |request: WithServers<acp::ForkSessionRequest>,
                             responder: Responder<acp::ForkSessionResponse>,
                             _cx| {
                     hand_over(&fork, ToRegistry::Fork(request, responder.erase_to_json())).await;

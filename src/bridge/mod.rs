@@ -4,6 +4,7 @@
 mod agent;
 pub mod engine;
 mod extensions;
+mod servers;
 pub mod session;
 pub mod stdio;
 pub mod translate;

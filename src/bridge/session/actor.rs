@@ -11,13 +11,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::v1::{ConnectionTo, Responder};
-use agent_client_protocol::{Client, RequestCancellationHandle};
+use agent_client_protocol::{Client, RequestCancellationHandle, UntypedMessage};
 use futures::future::{AbortHandle, BoxFuture, FutureExt, abortable};
 use futures::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::listing;
 use super::machine::{
     ClientAnswer, Effect, EngineUp, Forked, Input, Machine, Now, ReqId, Request, Seed, Token,
 };
@@ -258,6 +259,7 @@ impl Actor {
                 // A client that is gone ends the whole bridge; there is nobody left to tell.
                 self.client.send_notification(acp::SessionNotification::new(id, *update)).ok();
             }
+            Effect::Signal { method, params } => self.signal(method, &params),
             Effect::Call { token, method, params } => self.call(token, method, &params),
             Effect::EnsureEngine { token } => self.ensure_engine(token),
             Effect::KillEngine => {
@@ -367,7 +369,25 @@ impl Actor {
         }
     }
 
-    fn send_update(&self, update: acp::SessionUpdate) {
+    fn signal(&self, method: &str, params: &Value) {
+        for id in &self.ids {
+            let mut params = params.clone();
+            if let Value::Object(map) = &mut params {
+                map.insert("sessionId".to_owned(), Value::from(&*id.0));
+            }
+            let message = UntypedMessage { method: method.to_owned(), params };
+            self.client.send_notification(message).ok();
+        }
+    }
+
+    fn send_update(&self, mut update: acp::SessionUpdate) {
+        if let acp::SessionUpdate::SessionInfoUpdate(info) = &mut update
+            && info.title.is_value()
+            && info.updated_at.is_undefined()
+        {
+            let time = listing::iso_time(self.now().unix_ms);
+            *info = std::mem::take(info).updated_at(time);
+        }
         let Some((last, others)) = self.ids.split_last() else { return };
         for id in others {
             self.client

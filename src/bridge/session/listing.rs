@@ -96,7 +96,7 @@ fn entry<'a>(
 }
 
 /// Milliseconds since 1970 as ISO 8601, UTC.
-fn iso_time(ms: u64) -> String {
+pub(crate) fn iso_time(ms: u64) -> String {
     let seconds = i64::try_from(ms / 1_000).unwrap_or(0);
     let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     // The civil calendar, counted from 1 March of year 0 so that leap days come last.

@@ -25,7 +25,9 @@ use crate::bridge::engine::event::{EngineEvent, EngineRequest};
 use crate::bridge::engine::sim;
 use crate::bridge::engine::v4::steer::Limits;
 use crate::bridge::engine::{Engine, EngineError, EngineHandle};
+use crate::bridge::servers::WithServers;
 use crate::bridge::stdio::Outflow;
+use crate::bridge::translate::mcp::McpProblem;
 use crate::bridge::translate::{ClientTraits, mcp};
 use crate::config::Config;
 
@@ -43,13 +45,13 @@ pub(crate) enum ToRegistry {
     /// `authenticate`
     Authenticate(acp::AuthenticateRequest, Responder<Value>),
     /// `session/new`
-    New(acp::NewSessionRequest, Responder<Value>),
+    New(WithServers<acp::NewSessionRequest>, Responder<Value>),
     /// `session/load` or `session/resume`
     Open(OpenRequest, Responder<Value>),
     /// `session/list`
     List(acp::ListSessionsRequest, Responder<Value>),
     /// `session/fork`
-    Fork(acp::ForkSessionRequest, Responder<Value>),
+    Fork(WithServers<acp::ForkSessionRequest>, Responder<Value>),
     /// `session/cancel`. In the one queue with the prompts, so that it stops what was asked before
     /// it and nothing that comes after.
     Cancel(String),
@@ -90,6 +92,8 @@ pub(crate) struct OpenRequest {
     pub(crate) id: String,
     pub(crate) cwd: PathBuf,
     pub(crate) mcp: Vec<acp::McpServer>,
+    /// What was wrong with other servers.
+    pub(crate) problems: Vec<McpProblem>,
     pub(crate) replay: bool,
     pub(crate) limit: Option<usize>,
 }
@@ -178,10 +182,10 @@ impl Registry {
         match message {
             ToRegistry::Client(traits) => self.traits = *traits,
             ToRegistry::Authenticate(request, responder) => self.authenticate(&request, responder),
-            ToRegistry::New(request, responder) => self.new_session(&request, responder),
+            ToRegistry::New(request, responder) => self.new_session(request, responder),
             ToRegistry::Open(request, responder) => self.open(request, responder),
             ToRegistry::List(request, responder) => self.list(&request, responder),
-            ToRegistry::Fork(request, responder) => self.fork(&request, responder),
+            ToRegistry::Fork(request, responder) => self.fork(request, responder),
             ToRegistry::Cancel(id) => self.cancel(&id),
             ToRegistry::Session(id, request, responder) => {
                 self.hand_to_session(&id, request, responder);
@@ -215,11 +219,16 @@ impl Registry {
         reject(responder, AcpError::new(ErrorCode::AUTH_REQUIRED, text));
     }
 
-    fn new_session(&mut self, request: &acp::NewSessionRequest, responder: Responder<Value>) {
+    fn new_session(
+        &mut self,
+        request: WithServers<acp::NewSessionRequest>,
+        responder: Responder<Value>,
+    ) {
+        let WithServers { request, problems } = request;
         if let Err(error) = check_directory(&request.cwd) {
             return reject(responder, error);
         }
-        let servers = mcp::to_engine(&request.mcp_servers);
+        let servers = mcp::to_engine(&request.mcp_servers, problems);
         let id = uuid::Uuid::new_v4().to_string();
         let cwd = usable_directory(&request.cwd);
         let alias = Alias {
@@ -239,7 +248,7 @@ impl Registry {
         if let Err(error) = check_directory(&request.cwd) {
             return reject(responder, error);
         }
-        let servers = mcp::to_engine(&request.mcp);
+        let servers = mcp::to_engine(&request.mcp, request.problems);
         let OpenRequest { id, cwd, replay, limit, .. } = request;
         if !self.sessions.contains_key(&id) {
             self.start_known(&id, &cwd);
@@ -252,11 +261,12 @@ impl Registry {
     }
 
     /// The fork's own servers are its client's; without any it has its parent's.
-    fn fork(&mut self, request: &acp::ForkSessionRequest, responder: Responder<Value>) {
+    fn fork(&mut self, request: WithServers<acp::ForkSessionRequest>, responder: Responder<Value>) {
+        let WithServers { request, problems } = request;
         if let Err(error) = check_directory(&request.cwd) {
             return reject(responder, error);
         }
-        let servers = mcp::to_engine(&request.mcp_servers);
+        let servers = mcp::to_engine(&request.mcp_servers, problems);
         let what = Request::Fork { remark: servers.remark(), mcp: servers.entries };
         self.hand_to_session(&request.session_id.0, what, responder);
     }

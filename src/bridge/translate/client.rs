@@ -4,6 +4,18 @@
 use agent_client_protocol::v1::schema as acp;
 use serde_json::Value;
 
+/// How a client is told of turns and questions beside the standard.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Signals {
+    /// It is not.
+    #[default]
+    None,
+    /// `_zcode/…`: the client declared `_meta.zcode.signals`.
+    Standard,
+    /// `$/zcode/…`: clients of the TypeScript bridge.
+    Legacy,
+}
+
 /// The abilities of a client that change what it is sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(
@@ -38,6 +50,8 @@ pub struct ClientTraits {
     /// Can be sent the text of subagents, which is marked as theirs: `_meta["subagent-transcript"]`
     /// says so; clients known to mix it into the main answer are not sent it.
     pub subagent_transcript: bool,
+    /// Notifications about turns and questions.
+    pub signals: Signals,
 }
 
 impl ClientTraits {
@@ -66,6 +80,7 @@ impl ClientTraits {
                 .and_then(|s| s.config_options.as_ref())
                 .is_some_and(|o| o.boolean.is_some()),
             subagent_transcript: transcript(&name, caps.meta.as_ref()),
+            signals: signals(&name, caps.meta.as_ref()),
             name,
         }
     }
@@ -93,6 +108,16 @@ fn renders_plan(name: &str, meta: Option<&acp::Meta>) -> bool {
     let said =
         meta.and_then(|m| m.get("zcode")).and_then(|z| z.get("planForm")).and_then(Value::as_bool);
     said.unwrap_or_else(|| !name.starts_with("zed"))
+}
+
+/// Strict client libraries refuse methods they do not know, so only clients that do are told.
+fn signals(name: &str, meta: Option<&acp::Meta>) -> Signals {
+    let said = meta.and_then(|m| m.get("zcode")).and_then(|z| z.get("signals"));
+    if said.and_then(Value::as_bool) == Some(true) {
+        return Signals::Standard;
+    }
+    let legacy = ["martty", "zcode-acp-remote"].iter().any(|known| name.contains(known));
+    if legacy { Signals::Legacy } else { Signals::None }
 }
 
 /// Clients that ignore the mark and would show a subagent's words as the agent's own.

@@ -37,9 +37,50 @@ impl McpServers {
     }
 }
 
-/// Checks and translates the servers.
-pub fn to_engine(servers: &[acp::McpServer]) -> McpServers {
-    let mut found = McpServers::default();
+/// The params without the entries of `mcpServers` that are no servers at all, when there are such,
+/// and their names. Nothing of an entry but its name is repeated: it may hold secrets.
+pub fn readable(params: &Value) -> (Option<Value>, Vec<McpProblem>) {
+    let Some(servers) = params.get("mcpServers").and_then(Value::as_array) else {
+        return (None, Vec::new());
+    };
+    let mut problems = Vec::new();
+    let mut kept = Vec::new();
+    for (at, server) in servers.iter().enumerate() {
+        if serde_json::from_value::<acp::McpServer>(server.clone()).is_ok() {
+            kept.push(server.clone());
+            continue;
+        }
+        let name = server.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
+        let name = name.map_or_else(|| format!("number {}", at + 1), str::to_owned);
+        problems.push(McpProblem { name, reason: shape_problem(server).to_owned() });
+    }
+    if problems.is_empty() {
+        return (None, problems);
+    }
+    let mut params = params.clone();
+    if let Value::Object(map) = &mut params {
+        map.insert("mcpServers".to_owned(), Value::Array(kept));
+    }
+    (Some(params), problems)
+}
+
+/// What is missing from an entry, as far as its kind tells.
+fn shape_problem(server: &Value) -> &'static str {
+    let has = |key: &str, is: fn(&Value) -> bool| server.get(key).is_some_and(is);
+    match server.get("type").and_then(Value::as_str) {
+        _ if !server.is_object() => "it is not an object",
+        Some("http" | "sse") if !has("url", Value::is_string) => "it has no url",
+        Some("http" | "sse") => "its headers are not a list of names and values",
+        Some("stdio") | None if !has("command", Value::is_string) => "it has no command",
+        Some("stdio") | None if !has("args", Value::is_array) => "its args are not a list",
+        Some("stdio") | None => "its env is not a list of names and values",
+        Some(_) => "its type is none of stdio, http and sse",
+    }
+}
+
+/// Checks and translates the servers; `problems` is what was found wrong before.
+pub fn to_engine(servers: &[acp::McpServer], problems: Vec<McpProblem>) -> McpServers {
+    let mut found = McpServers { problems, ..McpServers::default() };
     let mut names = HashSet::new();
     for server in servers {
         let (name, result) = match server {
@@ -111,7 +152,31 @@ mod tests {
     use super::*;
 
     fn read(servers: Value) -> McpServers {
-        to_engine(&serde_json::from_value::<Vec<acp::McpServer>>(servers).unwrap())
+        to_engine(&serde_json::from_value::<Vec<acp::McpServer>>(servers).unwrap(), Vec::new())
+    }
+
+    #[test]
+    fn entries_that_are_no_servers_are_named_and_their_secrets_are_not() {
+        let params = json!({"cwd": "/w", "mcpServers": [{"name": "a", "env": [{"name": "K", "value": "secret"}]},
+            {"name": "b", "command": "x", "args": [], "env": []}, {"type": "http", "headers": []}, 5,
+            {"type": "ws", "name": "w", "url": "secret"}, {"name": "d", "command": "x", "env": "secret"}]});
+        let (rest, problems) = readable(&params);
+        let rest = rest.unwrap();
+        assert_eq!((rest["mcpServers"].as_array().unwrap().len(), &rest["cwd"]), (1, &json!("/w")));
+        let remark = McpServers { entries: Vec::new(), problems }.remark().unwrap();
+        let lines: Vec<&str> = remark.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "MCP server \"a\" is left out: it has no command.",
+                "MCP server \"number 3\" is left out: it has no url.",
+                "MCP server \"number 4\" is left out: it is not an object.",
+                "MCP server \"w\" is left out: its type is none of stdio, http and sse.",
+                "MCP server \"d\" is left out: its args are not a list.",
+            ]
+        );
+        assert_eq!(readable(&rest), (None, Vec::new()));
+        assert_eq!(readable(&json!({"mcpServers": 5})), (None, Vec::new()));
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub mod title;
 pub mod tool;
 pub mod usage;
 
-pub use client::ClientTraits;
+pub use client::{ClientTraits, Signals};
 pub use tool::CardEnd;
 
 use agent_client_protocol::v1::schema as acp;

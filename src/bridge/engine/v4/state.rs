@@ -95,8 +95,8 @@ pub struct Queue {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct QueueItem {
-    /// Its id.
-    #[serde(alias = "pendingInputId", alias = "itemId", alias = "id")]
+    /// Its id, by whichever of its names.
+    #[serde(flatten, deserialize_with = "queue_item_id")]
     pub queue_item_id: Option<String>,
     /// The `commandId` it was sent with.
     pub source_command_id: Option<String>,
@@ -106,6 +106,21 @@ pub struct QueueItem {
     pub delivery: Option<Delivery>,
     /// How far a guide got.
     pub steer: Option<SteerState>,
+}
+
+/// Builds name the id differently, and some by more than one name at once.
+fn queue_item_id<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    #[derive(Default)]
+    struct Names {
+        queue_item_id: Option<String>,
+        item_id: Option<String>,
+        pending_input_id: Option<String>,
+        id: Option<String>,
+    }
+    let names = Names::deserialize(from)?;
+    Ok(names.queue_item_id.or(names.item_id).or(names.pending_input_id).or(names.id))
 }
 
 /// The lane an input was asked to take and the one it was given.
@@ -196,4 +211,25 @@ where
         Value::Null => Some(T::default()),
         value => serde_json::from_value(value).ok(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_queue_item_is_known_by_any_of_its_names_and_by_several() {
+        for names in [
+            json!({"queueItemId": "q"}),
+            json!({"itemId": "q"}),
+            json!({"pendingInputId": "q"}),
+            json!({"id": "q", "pendingInputId": "q", "itemId": "q"}),
+            json!({"queueItemId": "q", "id": "other", "unknown": {"x": 1}}),
+        ] {
+            let item: QueueItem = serde_json::from_value(names.clone()).unwrap();
+            assert_eq!(item.queue_item_id.as_deref(), Some("q"), "{names}");
+        }
+        assert_eq!(serde_json::from_value::<QueueItem>(json!({})).unwrap(), QueueItem::default());
+    }
 }

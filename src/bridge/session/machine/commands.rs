@@ -43,6 +43,12 @@ impl Machine {
         }
     }
 
+    pub(crate) fn repeat_commands(&mut self) {
+        if let Some(update) = self.commands.announced.clone() {
+            self.update(update);
+        }
+    }
+
     pub(crate) fn take_commands(&mut self, source: &Value) {
         if let Some(list) = source.get("slashCommands").and_then(Value::as_array) {
             self.commands.engine.clone_from(list);

@@ -145,6 +145,13 @@ pub(crate) enum Cont {
         task: String,
     },
     McpList,
+    CommandsAgain,
+    Servers {
+        look: u8,
+    },
+    ServersAgain {
+        look: u8,
+    },
     Sessions,
 }
 
@@ -189,6 +196,7 @@ impl Machine {
                 self.on_task_cancelled(req, by_command, &task, reply);
             }
             Cont::McpList => self.on_mcp_list(reply),
+            Cont::Servers { look } => self.on_servers(look, reply),
             Cont::Sessions => self.on_sessions(reply),
             _ => {}
         }
@@ -215,6 +223,8 @@ impl Machine {
             Cont::AskTimeout { request } => self.ask_timed_out(&request),
             Cont::HistoryAgain(loading) => self.read_history(*loading),
             Cont::ReplayOn(replaying) => self.replay_on(*replaying),
+            Cont::CommandsAgain => self.repeat_commands(),
+            Cont::ServersAgain { look } => self.read_servers(look),
             Cont::CompactDeadline => self.compact_is_late(),
             _ => {}
         }

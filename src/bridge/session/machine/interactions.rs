@@ -50,6 +50,7 @@ struct Ask {
     dialog: Dialog,
     shown: Option<Token>,
     deadline: Option<Token>,
+    tool_call: Option<String>,
 }
 
 /// The open and the lately settled requests.
@@ -111,8 +112,14 @@ impl Machine {
             let buttons = (!self.seed.traits.elicitation_form).then(|| Box::new(ask.fallback()));
             Dialog::Question { ask: Box::new(ask), buttons }
         };
-        let ask =
-            Ask { ids: VecDeque::from([request.id.clone()]), dialog, shown: None, deadline: None };
+        let tool_call = request.params.get("toolCallId").and_then(Value::as_str);
+        let ask = Ask {
+            ids: VecDeque::from([request.id.clone()]),
+            dialog,
+            shown: None,
+            deadline: None,
+            tool_call: tool_call.map(str::to_owned),
+        };
         self.asks.open.insert(key.clone(), ask);
         let stopping = self.turn.as_ref().is_some_and(super::Turn::is_cancelled);
         if stopping || self.ended {
@@ -254,6 +261,8 @@ impl Machine {
         for id in ask.ids {
             self.emit(Effect::Answer { id, result: result.clone() });
         }
+        let is_permission = matches!(ask.dialog, Dialog::Permission(_));
+        self.tell_ask_settled(is_permission, ask.tool_call.as_deref());
         if self.asks.settled.len() >= REMEMBERED {
             self.asks.settled.pop_front();
         }

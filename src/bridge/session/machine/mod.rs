@@ -20,6 +20,7 @@ mod opening;
 mod queue;
 mod recovery;
 mod settings;
+mod signals;
 mod steer;
 mod stop;
 mod stream;
@@ -202,6 +203,13 @@ pub(crate) enum Effect {
         /// The update.
         update: Box<acp::SessionUpdate>,
     },
+    /// Send a notification that is none of the standard's; its params are given the session's id.
+    Signal {
+        /// The method.
+        method: &'static str,
+        /// What it says beside the id.
+        params: Value,
+    },
     /// Call the engine; the answer comes as [`Input::Reply`].
     Call {
         /// Of the reply.
@@ -350,6 +358,7 @@ pub(crate) struct Machine {
     steers: steer::Steers,
     /// The engine's state revision, for commands that are decided on it.
     revision: Option<u64>,
+    signals: signals::Signals,
     ended: bool,
 }
 
@@ -386,6 +395,7 @@ impl Machine {
             v4: v4::V4::new(&seed.nonce),
             steers: steer::Steers::new(seed.steer_limits, seed.engine_sid.is_some()),
             revision: None,
+            signals: signals::Signals::default(),
             ended: false,
             seed,
         }
@@ -410,6 +420,7 @@ impl Machine {
             Input::CancelChild(child) => self.cancel_child(&child),
             Input::Shutdown => self.on_shutdown(),
         }
+        self.tell_turn_state();
         std::mem::swap(&mut self.out, out);
     }
 

@@ -228,6 +228,7 @@ impl Machine {
     pub(crate) fn link_lost(&mut self) {
         self.link.state = LinkState::Down;
         self.stream.reset();
+        self.servers_unchecked();
         self.v4_unlinked();
     }
 

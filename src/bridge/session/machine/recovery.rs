@@ -104,8 +104,11 @@ impl Machine {
         match reply.and_then(|raw| failure::parse(&raw)) {
             Ok(snapshot) => {
                 turn.deaf_probes = 0;
-                if turn.last_event != seen || !is_idle(&snapshot) {
+                if turn.last_event != seen {
                     return;
+                }
+                if !is_idle(&snapshot) {
+                    return self.sign_of_life();
                 }
                 if second {
                     return self.end_was_lost();

@@ -138,6 +138,7 @@ impl Machine {
         self.respond_with(req, &response);
         self.tell_remark();
         self.announce_commands();
+        self.announce_commands_again();
     }
 
     /// What was wrong with the request, told after its answer.
@@ -176,6 +177,7 @@ impl Machine {
         }
         self.tell_remark();
         self.announce_commands();
+        self.announce_commands_again();
     }
 
     pub(crate) fn take_settings(&mut self, snapshot: &Value) {

@@ -225,6 +225,7 @@ impl Machine {
         turn.busy_tries = 0;
         let cancelled = turn.is_cancelled();
         self.watch_silence();
+        self.check_servers();
         self.pump_steers();
         if cancelled {
             self.fire_stop();

@@ -341,6 +341,12 @@ pub fn tool_meta(name: Option<&str>, parent: Option<&str>) -> acp::Meta {
     meta
 }
 
+/// A sign of life on the card of a call that is silent.
+pub fn still_running(id: &str) -> acp::SessionUpdate {
+    let fields = acp::ToolCallUpdateFields::new().status(acp::ToolCallStatus::InProgress);
+    acp::SessionUpdate::ToolCallUpdate(acp::ToolCallUpdate::new(id.to_owned(), fields))
+}
+
 #[cfg(test)]
 mod background_tests;
 #[cfg(test)]

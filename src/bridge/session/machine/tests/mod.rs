@@ -7,6 +7,7 @@ mod golden;
 mod lifecycle;
 mod opening;
 mod random;
+mod signals;
 mod stopping;
 mod v4;
 
@@ -43,6 +44,7 @@ pub(super) struct Bench {
     /// Portions of a history that wait for the client.
     pub(super) rooms: Vec<Token>,
     pub(super) forks: Vec<Forked>,
+    pub(super) signals: Vec<(&'static str, Value)>,
     pub(super) child_updates: Vec<(String, acp::SessionUpdate)>,
     /// Methods that the test answers itself.
     pub(super) by_hand: Vec<&'static str>,
@@ -85,6 +87,7 @@ impl Bench {
             killed: false,
             rooms: Vec::new(),
             forks: Vec::new(),
+            signals: Vec::new(),
             child_updates: Vec::new(),
             by_hand: Vec::new(),
         }
@@ -120,6 +123,7 @@ impl Bench {
             Effect::CancelTimer(token) => {
                 self.timers.remove(&token);
             }
+            Effect::Signal { method, params } => self.signals.push((method, params)),
             Effect::Room { token } => self.rooms.push(token),
             Effect::Adopt { made, .. } => self.forks.push(made),
             _ => {}
