@@ -7,7 +7,7 @@
 //! Called by the registry, which saves many changes at once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -19,9 +19,6 @@ use serde_json::{Map, Value};
 const UNUSED_FOR: u64 = 30 * 24 * 60 * 60 * 1_000;
 /// Temporary files older than this are leftovers of a crash.
 const LEFTOVER: Duration = Duration::from_hours(1);
-/// How often, and how far apart, the lock is tried; another bridge holds it for a millisecond.
-const LOCK_TRIES: u32 = 100;
-const LOCK_GAP: Duration = Duration::from_millis(1);
 
 /// What is known about one ACP id.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -131,18 +128,12 @@ impl AliasFile {
     }
 }
 
-/// Keeps other bridges from writing at the same time. One that holds the lock for long (it was
-/// stopped) is not waited for: then the last writer wins.
+/// Keeps other bridges from writing at the same time. They hold it for a millisecond, and the
+/// system frees it when its holder dies. Where directories cannot be locked the last writer wins.
 fn lock(dir: &Path) -> Option<File> {
     let dir = File::open(dir).ok()?;
-    for _ in 0..LOCK_TRIES {
-        match dir.try_lock() {
-            Ok(()) => return Some(dir),
-            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_GAP),
-            Err(TryLockError::Error(_)) => return None,
-        }
-    }
-    None
+    dir.lock().ok()?;
+    Some(dir)
 }
 
 fn is_kept(alias: &Alias, now_ms: u64) -> bool {
