@@ -173,14 +173,17 @@ impl App {
             model.queue.push_front(prompt);
         }
         let now = Instant::now();
+        let theme = Theme::new(theme);
+        let mut screen = Screen::new(columns, rows);
+        screen.set_links(theme.links.clone());
         Self {
             guard,
             store,
             model,
             view: TranscriptView::new(),
-            theme: Theme::new(theme),
+            theme,
             fixed_background,
-            screen: Screen::new(columns, rows),
+            screen,
             demo,
             began: now,
             last_frame: now.checked_sub(FRAME).unwrap_or(now),
@@ -493,7 +496,9 @@ impl App {
             Reply::Background(red, green, blue) => {
                 let background = traits::background_of(*red, *green, *blue);
                 if background != self.theme.spec.background && !self.fixed_background {
-                    self.theme = Theme::new(ThemeSpec { background, ..self.theme.spec });
+                    let links = self.theme.links.take();
+                    let theme = Theme::new(ThemeSpec { background, ..self.theme.spec });
+                    self.theme = Theme { links, ..theme };
                     self.dirty = Dirty::Now;
                 }
             }

@@ -6,11 +6,13 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
+use std::rc::Rc;
 
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 
+use crate::tui::view::link::Links;
 use crate::tui::view::width;
 
 /// What is on the screen, and what is being drawn.
@@ -22,6 +24,7 @@ pub struct Screen {
     stale: bool,
     caret: Option<(u16, u16)>,
     out: String,
+    links: Option<Rc<Links>>,
 }
 
 /// The style that the terminal has at the moment.
@@ -50,6 +53,7 @@ impl Screen {
             stale: true,
             caret: None,
             out: String::new(),
+            links: None,
         }
     }
 
@@ -60,7 +64,12 @@ impl Screen {
 
     /// The size changed, or something else wrote to the screen: everything is written next.
     pub fn reset(&mut self, columns: u16, rows: u16) {
-        *self = Self::new(columns, rows);
+        *self = Self { links: self.links.take(), ..Self::new(columns, rows) };
+    }
+
+    /// Says what the numbers of links in cells stand for; without, there are no links.
+    pub fn set_links(&mut self, links: Option<Rc<Links>>) {
+        self.links = links;
     }
 
     /// The cells to draw the next frame into, empty at first.
@@ -115,6 +124,8 @@ impl Screen {
         let area = self.next.area;
         let mut pen = PLAIN;
         let mut began = false;
+        // The link that the terminal has open.
+        let mut link: Option<usize> = None;
         for y in 0..area.height {
             // Column where the terminal's cursor surely is; `None` when it must be placed.
             let mut at: Option<u16> = None;
@@ -153,7 +164,9 @@ impl Screen {
                 if at != Some(x) && run != Some((x, symbol)) {
                     let _infallible = write!(self.out, "\x1b[{};{}H", y + 1, x + 1);
                 }
-                pen = set_pen(&mut self.out, pen, new);
+                let here = self.links.as_ref().and_then(|links| links.address(new.underline_color));
+                set_link(&mut self.out, &mut link, here.as_ref());
+                pen = set_pen(&mut self.out, pen, new, here.is_some());
                 // A terminal that takes a wide symbol for a narrow one would leave what was in
                 // its second cell.
                 if cells > 1
@@ -174,6 +187,7 @@ impl Screen {
                 at = sure.then_some(end);
             }
         }
+        set_link(&mut self.out, &mut link, None);
         if began && pen != PLAIN {
             self.out.push_str("\x1b[0m");
         }
@@ -212,9 +226,24 @@ fn cell_width(cell: &Cell) -> u16 {
     u16::try_from(width::cell_width(cell.symbol())).unwrap_or(1)
 }
 
-fn set_pen(out: &mut String, pen: Pen, cell: &Cell) -> Pen {
-    let want =
-        Pen { fg: cell.fg, bg: cell.bg, underline: cell.underline_color, modifier: cell.modifier };
+/// Opens, changes or closes a link. The number joins the pieces of one link that wraps.
+fn set_link(out: &mut String, open: &mut Option<usize>, want: Option<&(usize, Rc<str>)>) {
+    if *open == want.map(|(number, _)| *number) {
+        return;
+    }
+    match want {
+        Some((number, address)) => {
+            let _infallible = write!(out, "\x1b]8;id=z{number};{address}\x1b\\");
+        }
+        None => out.push_str("\x1b]8;;\x1b\\"),
+    }
+    *open = want.map(|(number, _)| *number);
+}
+
+fn set_pen(out: &mut String, pen: Pen, cell: &Cell, is_link: bool) -> Pen {
+    // A link's number is no colour.
+    let underline = if is_link { Color::Reset } else { cell.underline_color };
+    let want = Pen { fg: cell.fg, bg: cell.bg, underline, modifier: cell.modifier };
     if want == pen {
         return pen;
     }
@@ -379,6 +408,40 @@ mod tests {
         let second = frame(&mut s, &[("a⚠\u{fe0f}|      ", Style::new())]);
         let p = parsed(&(first + &second), 20, 1);
         assert_eq!(p.screen().contents().trim_end(), "a⚠\u{fe0f} |");
+    }
+
+    #[test]
+    fn links_go_around_their_cells_and_take_no_width() {
+        let links = Rc::new(Links::default());
+        let tag = links.tag("https://a.example/long").unwrap();
+        let mut s = Screen::new(12, 2);
+        s.set_links(Some(Rc::clone(&links)));
+        let linked = Style { underline_color: Some(tag), ..Style::new() };
+        s.buffer().set_string(2, 0, "label", linked);
+        s.buffer().set_string(7, 0, " ok", Style::new());
+        s.buffer().set_string(0, 1, "more", linked);
+        let mut out = Vec::new();
+        s.flush(&mut out, None, false).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        let open = "\x1b]8;id=z0;https://a.example/long\x1b\\";
+        assert!(out.contains(&format!("{open}label\x1b]8;;\x1b\\ ok")), "{out:?}");
+        assert_eq!(out.matches(open).count(), 2, "{out:?}");
+        assert_eq!(out.matches("\x1b]8;;").count(), 2, "{out:?}");
+        assert!(!out.contains("58;2"), "the number is not sent as a colour: {out:?}");
+        let p = parsed(&out, 12, 2);
+        let rows: Vec<String> = p.screen().rows(0, 12).collect();
+        assert_eq!(
+            rows.iter().map(|row| row.trim_end()).collect::<Vec<_>>(),
+            ["  label ok", "more"]
+        );
+        // The same label with another address is written again.
+        let other = links.tag("https://b.example").unwrap();
+        s.buffer().set_string(2, 0, "label", Style { underline_color: Some(other), ..linked });
+        s.buffer().set_string(7, 0, " ok", Style::new());
+        s.buffer().set_string(0, 1, "more", linked);
+        let mut out = Vec::new();
+        s.flush(&mut out, None, false).unwrap();
+        assert!(String::from_utf8(out).unwrap().contains("https://b.example\x1b\\label"));
     }
 
     #[test]

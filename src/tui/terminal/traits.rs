@@ -4,7 +4,12 @@ use crate::tui::view::theme::{Background, ColorDepth, ThemeSpec};
 
 /// Reads colours and character set from the environment's variables.
 pub fn theme_spec(var: impl Fn(&str) -> Option<String>) -> ThemeSpec {
-    ThemeSpec { depth: depth(&var), background: background(&var), utf8: utf8(&var) }
+    ThemeSpec {
+        depth: depth(&var),
+        background: background(&var),
+        utf8: utf8(&var),
+        links: links(&var),
+    }
 }
 
 /// The theme that the user set, over what the environment tells.
@@ -41,6 +46,28 @@ fn depth(var: &impl Fn(&str) -> Option<String>) -> ColorDepth {
     } else {
         ColorDepth::Ansi
     }
+}
+
+/// Whether links may be hidden behind their labels. Only for terminals that are known to take
+/// OSC 8: elsewhere the address would be out of reach. What lies behind tmux or screen is not
+/// known. `FORCE_HYPERLINK` decides either way.
+fn links(var: &impl Fn(&str) -> Option<String>) -> bool {
+    if let Some(forced) = var("FORCE_HYPERLINK") {
+        return !matches!(forced.as_str(), "" | "0" | "false" | "no");
+    }
+    let term = var("TERM").unwrap_or_default();
+    let is = |name: &str| var(name).is_some_and(|value| !value.is_empty());
+    if is("TMUX") || is("STY") || term.starts_with("screen") || term.starts_with("tmux") {
+        return false;
+    }
+    let by_term = ["kitty", "ghostty", "foot", "alacritty", "wezterm", "contour"];
+    let program = var("TERM_PROGRAM").unwrap_or_default();
+    let vte = var("VTE_VERSION").and_then(|version| version.parse().ok()).unwrap_or(0u32);
+    by_term.iter().any(|name| term.contains(name))
+        || matches!(program.as_str(), "iTerm.app" | "WezTerm" | "vscode" | "ghostty" | "kitty")
+        || vte >= 5000
+        || is("WT_SESSION")
+        || is("KONSOLE_VERSION")
 }
 
 /// `COLORFGBG` is `foreground;background`, where 7 and 15 are light; the terminal's own answer to a
@@ -107,6 +134,23 @@ mod tests {
         assert_eq!(with_setting(dark, Some("light")).background, Background::Light);
         assert_eq!(with_setting(dark, Some("none")).depth, ColorDepth::None);
         assert_eq!(with_setting(dark, None), dark);
+    }
+
+    #[test]
+    fn links_are_for_terminals_that_are_known_to_take_them() {
+        let table: &[(&[(&str, &str)], bool)] = &[
+            (&[("TERM", "xterm-256color")], false),
+            (&[("TERM", "xterm-kitty")], true),
+            (&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "iTerm.app")], true),
+            (&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "Apple_Terminal")], false),
+            (&[("TERM", "xterm-256color"), ("VTE_VERSION", "6800")], true),
+            (&[("TERM", "xterm-kitty"), ("TMUX", "/tmp/x,1,0")], false),
+            (&[("TERM", "tmux-256color"), ("FORCE_HYPERLINK", "1")], true),
+            (&[("TERM", "xterm-kitty"), ("FORCE_HYPERLINK", "0")], false),
+        ];
+        for (vars, expected) in table {
+            assert_eq!(spec(vars).links, *expected, "{vars:?}");
+        }
     }
 
     #[test]

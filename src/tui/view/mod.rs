@@ -3,6 +3,7 @@
 pub mod ansi;
 pub mod diff;
 pub mod highlight;
+pub mod link;
 pub mod markdown;
 pub mod pager;
 pub mod theme;

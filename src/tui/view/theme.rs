@@ -3,7 +3,11 @@
 //! Owns [`Theme`], a plain value made once from what the terminal can do. Must not ask the
 //! terminal anything itself. Every view takes a `&Theme`.
 
+use std::rc::Rc;
+
 use ratatui::style::{Color, Modifier, Style};
+
+use super::link::Links;
 
 /// How many colours the terminal takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,11 +40,18 @@ pub struct ThemeSpec {
     pub background: Background,
     /// Whether the locale is UTF-8; otherwise only ASCII glyphs are drawn.
     pub utf8: bool,
+    /// Whether the terminal is known to take links (OSC 8).
+    pub links: bool,
 }
 
 impl Default for ThemeSpec {
     fn default() -> Self {
-        Self { depth: ColorDepth::TrueColor, background: Background::Dark, utf8: true }
+        Self {
+            depth: ColorDepth::TrueColor,
+            background: Background::Dark,
+            utf8: true,
+            links: false,
+        }
     }
 }
 
@@ -117,6 +128,8 @@ pub struct Theme {
     pub syntax: SyntaxTheme,
     /// Glyphs.
     pub glyphs: &'static Glyphs,
+    /// The links' addresses, where the terminal takes them.
+    pub links: Option<Rc<Links>>,
 }
 
 /// Colours of code.
@@ -454,6 +467,7 @@ fn base(spec: ThemeSpec, p: &Palette, b: Brush, syntax: SyntaxTheme) -> Theme {
         escaped: b.or(p.yellow, Modifier::REVERSED),
         syntax,
         glyphs: if spec.utf8 { &UNICODE } else { &ASCII },
+        links: spec.links.then(Rc::default),
     }
 }
 
@@ -544,8 +558,9 @@ mod tests {
         let depths =
             [ColorDepth::TrueColor, ColorDepth::Indexed, ColorDepth::Ansi, ColorDepth::None];
         depths.into_iter().flat_map(|depth| {
-            [Background::Dark, Background::Light]
-                .map(|background| Theme::new(ThemeSpec { depth, background, utf8: true }))
+            [Background::Dark, Background::Light].map(|background| {
+                Theme::new(ThemeSpec { depth, background, utf8: true, links: false })
+            })
         })
     }
 

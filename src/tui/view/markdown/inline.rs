@@ -7,6 +7,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use tui_markdown::{AlertKind, Options, StyleSheet};
 
+use super::super::link;
 use super::super::theme::Theme;
 use super::super::width::{cell_width, wrap};
 
@@ -114,6 +115,7 @@ pub(super) fn text(src: &str, width: usize, theme: &Theme) -> Vec<Line<'static>>
     let mut out = Vec::new();
     for line in rendered.lines {
         let line = tidy_links(line, theme);
+        let line = bare_links(line, theme);
         out.extend(wrap_line(&line, width));
     }
     if out.iter().all(|line| line.spans.iter().all(|span| span.content.trim().is_empty())) {
@@ -259,6 +261,7 @@ fn tidy_links<'a>(line: Line<'a>, theme: &Theme) -> Line<'a> {
     let mut out: Vec<Span<'a>> = Vec::with_capacity(line.spans.len());
     let mut spans = line.spans.into_iter().peekable();
     let mut label = String::new();
+    let mut label_from = 0;
     while let Some(span) = spans.next() {
         let opens = span.content == " ("
             && !label.is_empty()
@@ -267,7 +270,11 @@ fn tidy_links<'a>(line: Line<'a>, theme: &Theme) -> Line<'a> {
             let url = spans.next().map(|span| span.content).unwrap_or_default();
             let closing = spans.next();
             let same = url.strip_prefix("mailto:").unwrap_or(&url) == label;
-            if !same {
+            let tag = theme.links.as_ref().and_then(|links| links.tag(&url));
+            for span in out.iter_mut().skip(label_from) {
+                span.style.underline_color = tag;
+            }
+            if !same && tag.is_none() {
                 out.push(Span::styled(" (", theme.url));
                 out.push(Span::styled(url, theme.url));
                 out.extend(closing.map(|span| Span::styled(span.content, theme.url)));
@@ -276,11 +283,43 @@ fn tidy_links<'a>(line: Line<'a>, theme: &Theme) -> Line<'a> {
             continue;
         }
         if is_link(span.style, theme) {
+            if label.is_empty() {
+                label_from = out.len();
+            }
             label.push_str(&span.content);
         } else {
             label.clear();
         }
         out.push(span);
+    }
+    Line { spans: out, ..line }
+}
+
+/// Makes addresses that stand in the text links.
+fn bare_links<'a>(line: Line<'a>, theme: &Theme) -> Line<'a> {
+    let Some(links) = &theme.links else {
+        return line;
+    };
+    if !line.spans.iter().any(|span| span.content.contains("://")) {
+        return line;
+    }
+    let mut out: Vec<Span<'a>> = Vec::with_capacity(line.spans.len() + 2);
+    for span in line.spans {
+        let mut rest = span.content.as_ref();
+        if span.style.underline_color.is_some() {
+            out.push(span);
+            continue;
+        }
+        while let Some(range) = link::bare_address(rest) {
+            let (before, from) = rest.split_at_checked(range.start).unwrap_or((rest, ""));
+            let (address, after) = from.split_at_checked(range.len()).unwrap_or((from, ""));
+            let mut style = span.style;
+            style.underline_color = links.tag(address);
+            out.push(Span::styled(before.to_owned(), span.style));
+            out.push(Span::styled(address.to_owned(), style));
+            rest = after;
+        }
+        out.push(Span::styled(rest.to_owned(), span.style));
     }
     Line { spans: out, ..line }
 }
@@ -358,6 +397,7 @@ fn slice_runs(row: &str, from: usize, runs: &[(usize, Style)], run: &mut usize) 
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::theme::ThemeSpec;
     use super::*;
 
     fn shown(src: &str, width: usize) -> Vec<String> {
@@ -374,6 +414,31 @@ mod tests {
     fn an_address_is_shown_once() {
         assert_eq!(shown("<https://a.example>", 40), ["https://a.example"]);
         assert_eq!(shown("[docs](https://a.example) (x)", 40), ["docs (https://a.example) (x)"]);
+    }
+
+    #[test]
+    fn where_links_are_taken_the_label_carries_the_address_over_every_row() {
+        let theme = Theme::new(ThemeSpec { links: true, ..ThemeSpec::default() });
+        let lines = text("[the long docs](https://a.example/d) at https://b.example.", 9, &theme);
+        let shown: Vec<String> = lines.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["the long", "docs at", "https://b", ".example."]);
+        let links = theme.links.as_ref().unwrap();
+        let linked: Vec<(String, String)> = lines
+            .iter()
+            .flat_map(|line| &line.spans)
+            .filter_map(|span| {
+                let (_, address) = links.address(span.style.underline_color?)?;
+                Some((span.content.to_string(), address.to_string()))
+            })
+            .collect();
+        let expected = [
+            ("the long", "https://a.example/d"),
+            ("docs", "https://a.example/d"),
+            ("https://b", "https://b.example"),
+            (".example", "https://b.example"),
+        ];
+        let expected = expected.map(|(text, address)| (text.to_owned(), address.to_owned()));
+        assert_eq!(linked, expected);
     }
 
     #[test]

@@ -237,6 +237,18 @@ impl TranscriptView {
             start_of(&drawn, &aligned, line, point.column).unwrap_or(source.len())
         };
         let whole = if is_end { is_at_end(&drawn, line, point.column) } else { false };
+        let text_begins = drawn.get(line).map_or(0, |row| {
+            (0..row.cells.len())
+                .find(|at| row.cells.get(*at).is_some_and(|c| c.3) && row.grapheme(*at) != " ")
+                .map_or(0, |at| row.cells.get(at).map_or(0, |cell| cell.1))
+        });
+        let above = source.get(..here).unwrap_or_default();
+        let indent = above.len() - above.trim_end_matches([' ', '\t']).len();
+        let begins_line = here == indent || above.trim_end_matches([' ', '\t']).ends_with('\n');
+        if !is_end && segment.is_code() && begins_line && point.column < text_begins {
+            // The line's own indentation comes with it.
+            return range.start + here - indent;
+        }
         range.start + if whole { source.trim_end().len().max(here) } else { here }
     }
 

@@ -63,6 +63,11 @@ fn code_is_copied_as_it_was_written_however_it_wraps() {
     let mut screen = Screen::new(36, 24);
     let copied = drag(&mut screen, &t, "let name", "call(name);").unwrap();
     assert_eq!(copied, code.trim());
+    let (x, y, _) = find(&mut screen, &t, "let name");
+    screen.view.press(x - 4, y);
+    screen.view.drag(x + 7, y);
+    let copied = screen.view.selected_text(&t, &screen.theme);
+    assert_eq!(copied.as_deref(), Some("    let name"), "its indentation comes with it");
     // Across the fence's edge the fence comes with it.
     let copied = drag(&mut screen, &t, "Do this", "Then that.").unwrap();
     assert_eq!(copied, format!("Do this:\n\n```rust\n{code}```\n\nThen that."));

@@ -1,0 +1,221 @@
+//! What users of other terminal agents report about drawing, and what holds it here: each public
+//! report of flicker and scrolling (1 to 18), memory (27 to 29), large output (30 to 38) and wide
+//! text (39 to 48) with the tests that cover it, or the reason why it cannot happen.
+
+use std::path::Path;
+
+/// What holds a complaint.
+enum Held {
+    /// These tests.
+    By(&'static [&'static str]),
+    /// The design: there is nothing that could fail.
+    Because(&'static str),
+}
+
+use Held::{Because, By};
+
+const STREAM: &str =
+    "a_stream_of_two_thousand_lines_only_writes_what_changed_and_ends_as_drawn_at_once";
+
+const COMPLAINTS: &[(u32, &str, Held)] = &[
+    (
+        1,
+        "clears the screen for frames taller than the pane",
+        By(&[STREAM, "no_frame_clears_the_screen"]),
+    ),
+    (
+        2,
+        "megabytes of repaints",
+        By(&[STREAM, "a_streaming_frame_is_small", "only_the_changed_cells_are_written"]),
+    ),
+    (3, "thousands of scroll events a second in tmux", By(&[STREAM])),
+    (
+        4,
+        "jumps to the top while output arrives",
+        By(&["the_tail_is_followed_and_a_scrolled_reader_stays"]),
+    ),
+    (
+        6,
+        "corrupt under GNU screen",
+        Because(
+            "frames use absolute cursor moves and SGR only, no scroll regions and no relative motion",
+        ),
+    ),
+    (7, "the cursor jumps about", By(&["only_the_changed_cells_are_written"])),
+    (
+        8,
+        "synchronized output decided by TERM",
+        Because("it is asked by DECRQM; no list of terminals exists for it"),
+    ),
+    (
+        9,
+        "redraws without end",
+        By(&["a_frame_in_which_nothing_changed_writes_nothing", "an_idle_model_has_nothing_due"]),
+    ),
+    (10, "tiny windows loop", By(&["a_resize_keeps_the_place_and_every_width_draws"])),
+    (11, "the wheel duplicates the composer", By(&["wheel_steps_move_as_far_as_they_say", STREAM])),
+    (12, "the cursor flickers", By(&[STREAM, "a_frame_that_changes_nothing_writes_nothing"])),
+    (
+        13,
+        "a zoomed pane loses the last message",
+        Because(
+            "the screen is ours alone (alternate screen) and drawn anew from blocks after every resize",
+        ),
+    ),
+    (
+        14,
+        "a zoomed pane repeats or drops lines",
+        Because("as 13; nothing is printed into the scrollback"),
+    ),
+    (
+        15,
+        "no scrollback in Zellij",
+        Because("scrolling is inside the program; the scrollback is not used"),
+    ),
+    (16, "cannot scroll at an approval", By(&["the_transcript_scrolls_while_something_is_asked"])),
+    (17, "a wheel step teleports", By(&["wheel_steps_move_as_far_as_they_say"])),
+    (
+        18,
+        "new output drags a scrolled view",
+        By(&[
+            "the_tail_is_followed_and_a_scrolled_reader_stays",
+            "a_toggled_card_keeps_its_header_in_place",
+        ]),
+    ),
+    (
+        27,
+        "gigabytes after hours of output",
+        By(&[
+            "two_thousand_outputs_of_a_megabyte_stay_within_memory_and_lose_nothing",
+            "caches_are_bounded_while_everything_is_passed",
+        ]),
+    ),
+    (
+        28,
+        "reopening a session costs gigabytes",
+        By(&[
+            "everything_that_outgrows_the_cap_is_on_disk_in_order",
+            "an_evicted_text_keeps_its_end_and_its_copy_on_disk",
+        ]),
+    ),
+    (29, "an index of the home directory", Because("the terminal indexes no files")),
+    (30, "35,000 lines hang it", By(&["thirty_five_thousand_lines_in_one_update_draw_their_end"])),
+    (
+        31,
+        "raw control sequences reach the screen",
+        By(&[
+            "control_sequences_in_output_never_reach_a_cell",
+            "no_control_character_ever_comes_out",
+        ]),
+    ),
+    (32, "a long diff crawls", By(&["ten_thousand_changed_lines_open_at_once"])),
+    (
+        33,
+        "progress shown as garbage",
+        By(&["overwritten_progress_shows_its_last_state_however_it_is_split"]),
+    ),
+    (34, "a carriage return split over two updates", By(&["how_output_is_split_does_not_matter"])),
+    (36, "a hundred subagents crawl", By(&["a_hundred_children_cost_one_card"])),
+    (
+        37,
+        "expanding everything freezes",
+        Because(
+            "only the rows on the screen are laid out; an expanded card has at most a few hundred",
+        ),
+    ),
+    (
+        38,
+        "pieces of SGR are visible at the edge",
+        By(&["colours_of_output_survive_wrapping_at_the_edge"]),
+    ),
+    (
+        39,
+        "CJK garbled without a UTF-8 locale",
+        By(&["without_utf8_and_colours_it_is_still_readable"]),
+    ),
+    (
+        40,
+        "CJK tables misaligned",
+        By(&["everything_has_its_place_at_40", "everything_has_its_place_at_80"]),
+    ),
+    (
+        42,
+        "copied CJK is mojibake",
+        By(&[
+            "osc_52_carries_utf8_as_base64_through_whatever_lies_between",
+            "prose_is_copied_as_its_markdown_without_the_line_ends_of_wrapping",
+        ]),
+    ),
+    (
+        47,
+        "padding by characters, not cells",
+        By(&["cutting_counts_cells_and_marks_the_cut", "every_cell_is_as_wide_as_it_was_measured"]),
+    ),
+    (
+        48,
+        "symbols of doubtful width shift what follows",
+        By(&[
+            "an_unsure_width_is_followed_by_a_placed_cursor",
+            "a_wide_symbol_that_the_terminal_takes_for_narrow_leaves_nothing_of_before",
+        ]),
+    ),
+    (
+        58,
+        "the copy goes to the machine that tmux was started on",
+        By(&[
+            "the_way_follows_the_surroundings",
+            "a_local_client_of_tmux_gets_the_system_clipboard_too",
+        ]),
+    ),
+    (
+        59,
+        "copied, it says, and nothing was",
+        By(&[
+            "only_what_happened_is_told",
+            "a_program_that_fails_is_told_and_the_next_way_is_taken",
+        ]),
+    ),
+    (60, "a hard-coded wrap for tmux", By(&["the_way_follows_the_surroundings"])),
+    (
+        64,
+        "no clipboard under mosh",
+        By(&[
+            "mosh_is_found_among_the_processes_above",
+            "a_text_that_nothing_takes_is_in_a_private_file",
+        ]),
+    ),
+    (
+        65,
+        "a wrapped address cannot be used",
+        By(&["where_links_are_taken_the_label_carries_the_address_over_every_row"]),
+    ),
+];
+
+fn sources(dir: &Path, out: &mut String) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            sources(&path, out)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            out.push_str(&std::fs::read_to_string(path)?);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_complaint_about_drawing_is_held_by_a_test_or_a_reason() {
+    let mut all = String::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all).unwrap();
+    for (number, what, held) in COMPLAINTS {
+        match held {
+            By(tests) => {
+                for test in *tests {
+                    let exists = all.contains(&format!("fn {test}("));
+                    assert!(exists, "{number} ({what}): there is no test {test}");
+                }
+            }
+            Because(reason) => assert!(!reason.is_empty(), "{number} ({what})"),
+        }
+    }
+}
