@@ -303,6 +303,8 @@ impl World {
         if !self.pictured || self.chaos.frames_end_at.is_some_and(|it| self.next_op >= it) {
             return;
         }
+        // What is lost is lost in a burst, so that whole rows are missing.
+        let ops = if fault == 0 { 12 * ops } else { ops };
         let end = (self.next_op + ops).min(self.ops.len());
         let deltas: Vec<Value> =
             self.ops[self.next_op..end].iter().map(|(op, _)| self.shift(op)).collect();
@@ -403,7 +405,7 @@ impl World {
                     .map(|it| self.shift(it))
                     .filter(|it| it["rowId"].as_u64().unwrap() < before)
                     .collect();
-                let skip = rows.len().saturating_sub(2);
+                let skip = rows.len().saturating_sub(1);
                 let page = json!({"rows": rows[skip..], "hasMore": skip > 0, "atSeq": self.seq});
                 let failed = self.chaos.pages_fail;
                 self.b.reply(token, if failed { Err(rpc(-32603, "no rows")) } else { Ok(page) });
