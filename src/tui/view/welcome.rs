@@ -8,10 +8,19 @@ use super::theme::Theme;
 use super::{widgets, width};
 use crate::tui::model::{Model, Phase, Trouble};
 
+/// Below this height the welcome screen says in a line what it is.
+const LOW: u16 = 14;
+/// Rows between the last line and the composer.
+const MARGIN: u16 = 1;
+
 /// Draws the welcome screen at the bottom of the area, near the composer.
 pub(super) fn draw(model: &Model, theme: &Theme, area: Rect, buf: &mut Buffer) {
     let columns = area.width.saturating_sub(4).max(2);
     let mut lines = head(model, columns, theme);
+    if area.height < LOW {
+        // What to type comes before what this is.
+        lines.truncate(1);
+    }
     if let Phase::NeedsLogin(message) = &model.phase {
         lines.push(Line::default());
         lines.extend(widgets::wrapped(message, columns, theme.warning));
@@ -20,6 +29,13 @@ pub(super) fn draw(model: &Model, theme: &Theme, area: Rect, buf: &mut Buffer) {
     if !model.start.examples.is_empty() {
         lines.push(Line::default());
         lines.push(Line::styled("Try one of these:", theme.dim));
+        let fits = lines.len() + model.start.examples.len() <= usize::from(area.height);
+        if !fits {
+            let names: Vec<&str> = model.start.examples.iter().map(|(p, _)| p.as_str()).collect();
+            lines.extend(widgets::wrapped(&names.join(" · "), columns, theme.accent));
+            place(&lines, area, buf);
+            return;
+        }
         let names =
             model.start.examples.iter().map(|(p, _)| width::cell_width(p)).max().unwrap_or(0);
         let column = names.min(usize::from(columns) / 2);
@@ -98,7 +114,8 @@ pub(super) fn trouble(
 
 fn place(lines: &[Line<'_>], area: Rect, buf: &mut Buffer) {
     let rows = u16::try_from(lines.len()).unwrap_or(u16::MAX);
-    let top = area.height.saturating_sub(rows) / 2;
+    // Near the composer, which is where the eye and the hands are, however high the screen is.
+    let top = area.height.saturating_sub(rows.saturating_add(MARGIN));
     let inside =
         Rect::new(area.x + 2, area.y + top, area.width.saturating_sub(4), area.height - top);
     widgets::lines(inside, lines, 0, buf);
