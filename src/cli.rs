@@ -43,7 +43,7 @@ pub struct Cli {
 /// Options that every subcommand takes.
 #[derive(Debug, Clone, Default, Args)]
 pub struct GlobalArgs {
-    /// Record the engine's wire, and with `serve` the ACP wire too, to FILE; secrets removed.
+    /// Record the engine's wire and the ACP wire to FILE; secrets removed.
     #[arg(long, global = true, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Sign in, or see how to (what ACP clients start for "terminal" authentication).
@@ -75,6 +75,15 @@ pub enum Command {
     /// Show tool permissions that wait as files, and answer them from here.
     #[command(display_name = "zcode-acp")]
     Approvals(ApprovalsArgs),
+    /// List, show, export and close sessions.
+    #[command(display_name = "zcode-acp")]
+    Sessions(SessionsArgs),
+    /// Show which plans and providers there are and what is known of their quota.
+    #[command(display_name = "zcode-acp")]
+    Quota,
+    /// Play one side of a trace (see --trace) on standard input and output.
+    #[command(display_name = "zcode-acp")]
+    Replay(ReplayArgs),
     /// Print shell completions, to be sourced or installed.
     #[command(display_name = "zcode-acp")]
     Completions {
@@ -107,6 +116,9 @@ pub struct EngineArgs {
     /// Where the demo keeps its sessions.
     #[arg(long, value_name = "DIR", requires = "demo", hide_short_help = true)]
     pub demo_store: Option<PathBuf>,
+    /// Instead of an engine, play what it said in this trace (see --trace).
+    #[arg(long, value_name = "FILE", conflicts_with = "demo", hide_short_help = true)]
+    pub replay: Option<PathBuf>,
 }
 
 /// Options of `tui`.
@@ -253,6 +265,102 @@ pub enum ApprovalsCommand {
         #[arg(long)]
         note: Option<String>,
     },
+}
+
+/// Options of `sessions`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SessionsArgs {
+    /// Which engine has the sessions.
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    /// Sessions of this directory [default: the working directory].
+    #[arg(long, global = true, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Absent: list them.
+    #[command(subcommand)]
+    pub command: Option<SessionsCommand>,
+}
+
+/// What to do with sessions.
+#[derive(Debug, Clone, Subcommand)]
+pub enum SessionsCommand {
+    /// List the sessions of the directory, newest first.
+    List {
+        /// Of every directory.
+        #[arg(long)]
+        all: bool,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a session's conversation as markdown.
+    Show {
+        /// The session.
+        id: String,
+    },
+    /// Write a session's conversation.
+    Export {
+        /// The session.
+        id: String,
+        /// As what.
+        #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+        format: TranscriptFormat,
+        /// To this file, which must not be there yet, instead of standard output.
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Close a session in the engine; its history stays.
+    Close {
+        /// The session.
+        id: String,
+    },
+}
+
+/// What a conversation is written as.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum TranscriptFormat {
+    /// As the chat shows it.
+    #[default]
+    Markdown,
+    /// Every ACP update.
+    Json,
+}
+
+/// Options of `replay`.
+#[derive(Debug, Clone, Args)]
+pub struct ReplayArgs {
+    /// The trace.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Whose part is played.
+    #[arg(long = "as", value_enum, default_value_t, value_name = "SIDE")]
+    pub side: ReplaySide,
+    /// Pace: 1 is as it was, 0 is as fast as possible.
+    #[arg(long, value_name = "FACTOR", default_value_t = 0.0, value_parser = pace)]
+    pub pace: f64,
+    /// An engine's own arguments, taken and ignored.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub ignored: Vec<String>,
+}
+
+/// A factor that time can be multiplied by.
+fn pace(text: &str) -> Result<f64, String> {
+    let factor: f64 = text.parse().map_err(|err| format!("{err}"))?;
+    if (0.0..=100.0).contains(&factor) {
+        Ok(factor)
+    } else {
+        Err("must be from 0 to 100".to_owned())
+    }
+}
+
+/// A side of the bridge.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ReplaySide {
+    /// The engine's, for the bridge (`serve --replay FILE` starts it).
+    #[default]
+    Engine,
+    /// The agent's, for any ACP client.
+    Agent,
 }
 
 /// Options of `sim-engine`.

@@ -29,5 +29,8 @@ pub mod chat;
 pub mod doctor;
 pub mod login;
 pub mod manual;
+pub mod quota;
+pub mod replay;
 pub mod run;
 pub mod serve;
+pub mod sessions;

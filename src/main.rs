@@ -7,7 +7,9 @@ use clap::Parser;
 use zcode_acp::cli::{Cli, Command};
 use zcode_acp::config::{Config, Env};
 use zcode_acp::error::AppError;
-use zcode_acp::{approvals, bridge, chat, doctor, logging, login, manual, run, serve};
+use zcode_acp::{
+    approvals, bridge, chat, doctor, logging, login, manual, quota, replay, run, serve, sessions,
+};
 
 fn main() -> ExitCode {
     let mut cli = Cli::parse();
@@ -31,6 +33,7 @@ fn dispatch(command: Command, cli: &Cli, on_terminal: bool) -> Result<(), AppErr
         Command::Completions { shell } => {
             return manual::completions(shell, &mut std::io::stdout().lock());
         }
+        Command::Replay(args) => return replay::run(&args),
         Command::Man => return manual::man(&mut std::io::stdout().lock()),
         other => other,
     };
@@ -50,6 +53,8 @@ fn dispatch(command: Command, cli: &Cli, on_terminal: bool) -> Result<(), AppErr
         }
         Command::Doctor(args) => doctor::run(&config, &args, &mut std::io::stdout().lock()),
         Command::Approvals(args) => approvals::run(&config, &args, &mut std::io::stdout().lock()),
+        Command::Sessions(args) => sessions::run(config, &args, &mut std::io::stdout().lock()),
+        Command::Quota => quota::run(&config, &mut std::io::stdout().lock()),
         _ => Ok(()), // done above
     }
 }

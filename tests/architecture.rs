@@ -114,6 +114,11 @@ const TABLE: &[Row] = &[
         except: &[],
         never: &["crate::login", "crate::doctor", "crate::chat", "crate::tui"],
     },
+    Row {
+        part: &["sessions/*", "replay/*", "quota.rs"],
+        except: &[],
+        never: &["crate::run", "crate::login", "crate::doctor", "crate::chat"],
+    },
     Row { part: &["doctor.rs", "doctor/*"], except: &[], never: &["crate::run", "crate::chat"] },
     Row {
         part: &["redact/*", "error.rs", "cli.rs"],

@@ -34,7 +34,10 @@ impl Config {
             }
             Command::Doctor(args) => config.take_engine_flags(&args.engine),
             Command::Serve(args) => config.take_engine_flags(&args.engine),
+            Command::Sessions(args) => config.take_engine_flags(&args.engine),
             Command::Login
+            | Command::Quota
+            | Command::Replay(_)
             | Command::Completions { .. }
             | Command::Man
             | Command::Approvals(_)
@@ -73,6 +76,7 @@ impl Config {
             state_dir: state_dir(&env, &home),
             engine: EngineConfig {
                 demo: None,
+                replay: None,
                 disallowed_tools: file
                     .texts("engine.disallowedTools")
                     .unwrap_or_else(|| words(env.str("ZCODE_DISALLOWED_TOOLS"))),
@@ -116,6 +120,7 @@ impl Config {
     }
 
     fn take_engine_flags(&mut self, args: &EngineArgs) {
+        self.engine.replay.clone_from(&args.replay);
         if args.demo {
             self.engine.demo = Some(DemoConfig {
                 profile: args.demo_profile.clone(),

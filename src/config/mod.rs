@@ -101,6 +101,8 @@ pub struct Config {
 pub struct EngineConfig {
     /// Run the simulated engine instead of the real one.
     pub demo: Option<DemoConfig>,
+    /// Play what the engine said in this trace instead.
+    pub replay: Option<PathBuf>,
     /// Tools that the engine is told not to offer (`ZCODE_DISALLOWED_TOOLS`).
     pub disallowed_tools: Vec<String>,
     /// Keep the Cron tools (`ZCODE_ENABLE_AUTOMATION_TOOLS`).

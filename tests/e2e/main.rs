@@ -16,7 +16,9 @@
 
 mod cli;
 mod foreign;
+mod listing;
 mod modes;
+mod replay;
 mod run;
 mod serve;
 mod sessions;

@@ -40,6 +40,10 @@ pub struct Launch {
 
 /// Finds the engine and a Node for it and says how to start them.
 pub async fn launch(config: &Config, cwd: &Path) -> Result<Launch, EngineError> {
+    if let Some(trace) = &config.engine.replay {
+        let args = vec!["replay".into(), std::path::absolute(trace).unwrap_or_default().into()];
+        return Ok(Launch { spec: own_program(config, args, cwd)?, table: None });
+    }
     if let Some(demo) = &config.engine.demo {
         return Ok(Launch { spec: demo_engine(config, demo, cwd)?, table: None });
     }
@@ -58,10 +62,6 @@ pub async fn launch(config: &Config, cwd: &Path) -> Result<Launch, EngineError> 
 
 /// The simulated engine: this very program under its hidden subcommand.
 fn demo_engine(config: &Config, demo: &DemoConfig, cwd: &Path) -> Result<ChildSpec, EngineError> {
-    let program = process::own_binary().ok_or_else(|| EngineError::Spawn {
-        program: "the simulated engine".to_owned(),
-        reason: "this program does not know its own path".to_owned(),
-    })?;
     let store = demo.store.clone().unwrap_or_else(|| config.state_dir.join("demo"));
     let mut args: Vec<OsString> = vec!["sim-engine".into(), "--store".into(), store.into()];
     if let Some(profile) = &demo.profile {
@@ -71,6 +71,15 @@ fn demo_engine(config: &Config, demo: &DemoConfig, cwd: &Path) -> Result<ChildSp
         args.extend(["--pace".into(), pace.to_string().into()]);
     }
     args.extend(["app-server".into(), "--stdio".into()]);
+    own_program(config, args, cwd)
+}
+
+/// This very program in an engine's place.
+fn own_program(config: &Config, args: Vec<OsString>, cwd: &Path) -> Result<ChildSpec, EngineError> {
+    let program = process::own_binary().ok_or_else(|| EngineError::Spawn {
+        program: "the simulated engine".to_owned(),
+        reason: "this program does not know its own path".to_owned(),
+    })?;
     let env = config.env.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
     Ok(ChildSpec {
         args,

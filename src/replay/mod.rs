@@ -1,0 +1,61 @@
+//! The `replay` subcommand: plays one side of a trace (`--trace FILE`) on standard input and output,
+//! the engine's or the agent's, so that a bug report is a test. The [`player`] is pure; this is its
+//! reading and writing.
+
+mod player;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::time::Duration;
+
+use crate::cli::{ReplayArgs, ReplaySide};
+use crate::error::AppError;
+use player::{Player, Side, Step};
+
+/// Longest line that is read; an engine's history may be large.
+const MAX_LINE: u64 = 128 * 1024 * 1024;
+/// No pause of a replay is longer.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+
+/// Plays until standard input ends.
+pub fn run(args: &ReplayArgs) -> Result<(), AppError> {
+    let name = args.file.display();
+    let text = std::fs::read_to_string(&args.file)
+        .map_err(|err| AppError::usage(format!("cannot read {name}")).caused_by(err))?;
+    let side = match args.side {
+        ReplaySide::Engine => Side::Engine,
+        ReplaySide::Agent => Side::Agent,
+    };
+    let player = Player::new(&text, side).map_err(|problem| {
+        AppError::usage(format!("{name}: {problem}")).hint("record one with --trace FILE")
+    })?;
+    play(player, args.pace, &mut std::io::stdin().lock(), &mut std::io::stdout().lock())
+        .map_err(|err| AppError::failed("the replay ended").caused_by(err))
+}
+
+fn play(
+    mut player: Player,
+    pace: f64,
+    input: &mut dyn Read,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    let mut input = BufReader::new(input);
+    loop {
+        while let Some(Step { after, message }) = player.next_step() {
+            let pause = after.min(MAX_PAUSE).mul_f64(pace);
+            if !pause.is_zero() {
+                std::thread::sleep(pause);
+            }
+            writeln!(out, "{message}")?;
+        }
+        out.flush()?;
+        let mut line = String::new();
+        if (&mut input).take(MAX_LINE).read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        if let Ok(message) = serde_json::from_str(&line) {
+            for answer in player.take(&message) {
+                writeln!(out, "{answer}")?;
+            }
+        }
+    }
+}
