@@ -18,6 +18,7 @@ mod cli;
 mod foreign;
 mod listing;
 mod modes;
+mod readme;
 mod replay;
 mod run;
 mod serve;
