@@ -1,6 +1,6 @@
 //! Markdown → lines, once for a source that is known and piece by piece for one that streams.
 //!
-//! Owns the cut into pieces ([`scan`]), their drawing ([`render`], [`inline`]) and the unsettled
+//! Owns the cut into pieces ([`scan`]), their drawing ([`mod@render`], [`inline`]) and the unsettled
 //! end of a stream ([`stream`]). What a stream shows in the end is what the whole would have shown.
 
 mod inline;
