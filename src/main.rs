@@ -7,11 +7,13 @@ use clap::Parser;
 use zcode_acp::cli::{Cli, Command};
 use zcode_acp::config::{Config, Env};
 use zcode_acp::error::AppError;
-use zcode_acp::{
-    approvals, bridge, chat, doctor, logging, login, manual, quota, replay, run, serve, sessions,
-};
+use zcode_acp::{approvals, bridge, chat, doctor, logging, login, manual, process};
+use zcode_acp::{quota, replay, run, serve, sessions};
 
 fn main() -> ExitCode {
+    if let Some(args) = process::watchdog_request(std::env::args_os()) {
+        return process::watchdog_main(&args).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
     let mut cli = Cli::parse();
     let on_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let command = cli.command_or_default(on_terminal);
@@ -29,7 +31,7 @@ fn dispatch(command: Command, cli: &Cli, on_terminal: bool) -> Result<(), AppErr
     // These need neither settings nor a log.
     let command = match command {
         Command::SimEngine(args) => return bridge::engine::sim::main(&args),
-        Command::Watchdog(args) => return zcode_acp::process::watchdog_main(&args),
+        Command::Watchdog(args) => return process::watchdog_main(&args),
         Command::Completions { shell } => {
             return manual::completions(shell, &mut std::io::stdout().lock());
         }
@@ -38,7 +40,7 @@ fn dispatch(command: Command, cli: &Cli, on_terminal: bool) -> Result<(), AppErr
         other => other,
     };
     // Children are watched over, and the demo played, by this very program.
-    std::env::current_exe().map(zcode_acp::process::register_own_binary).ok();
+    std::env::current_exe().map(process::register_own_binary).ok();
     let config = Config::load(Env::from_process(), &cli.global, &command)?;
     let notes = config.warnings.iter().cloned().chain(logging::init(&config));
     notes.for_each(|note| tracing::warn!("{note}"));

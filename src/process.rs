@@ -458,6 +458,14 @@ fn watchdog_command(program: &std::path::Path, group: Group) -> std::process::Co
     command
 }
 
+/// The watchdog's arguments when exactly these were given: then nothing else has to be parsed. It
+/// stays resident beside every engine, so it must not touch the pages that only the others need.
+pub fn watchdog_request(mut args: impl Iterator<Item = OsString>) -> Option<WatchdogArgs> {
+    let is_asked = args.nth(1)? == "watchdog" && args.next()? == "--group";
+    let group = args.next()?.to_str()?.parse().ok()?;
+    (is_asked && args.next().is_none()).then_some(WatchdogArgs { group })
+}
+
 /// The body of the hidden subcommand `watchdog`: sleeps until standard input ends, then ends the
 /// group unless the owner said farewell. Everything is gone within [`WATCHDOG_GRACE`].
 pub fn watchdog_main(args: &WatchdogArgs) -> Result<(), AppError> {
