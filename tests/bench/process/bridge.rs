@@ -227,7 +227,7 @@ fn latency(report: &mut Report) {
     );
     report.add(("latency", "the same, p99"), percentile(&delays, 0.99), "ms", 0.3, 20.0);
     let sleeps = (after.sleeps - before.sleeps) as f64 / deltas;
-    report.add(("latency", "wake-ups of the bridge a delta"), sleeps, "", 1.5, 3.0);
+    report.add(("latency", "wake-ups of the bridge a delta"), sleeps, "", 2.0, 12.0);
 }
 
 /// With the engine's own batching of the old channel: what counts is the richer channel.

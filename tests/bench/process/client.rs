@@ -67,12 +67,12 @@ impl Client {
             std::fs::create_dir_all(&path).unwrap();
             path
         };
-        let mut command = Command::new(crate::BINARY);
+        let mut command = Command::new(crate::binary());
         command.arg("serve").env_clear();
         command.env("PATH", "/usr/bin:/bin").env("HOME", path("home")).env("TMPDIR", path("tmp"));
         command.env("ZCODE_ACP_STATE_DIR", path("state"));
         command.env("ZCODE_BIN", std::env::current_exe().unwrap());
-        command.env(relay::ARGS, setup.sim);
+        command.env(relay::ARGS, setup.sim).env(crate::OTHER, crate::binary());
         if setup.relayed {
             command.env(relay::LOG, dir.path().join("engine"));
         }

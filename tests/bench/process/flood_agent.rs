@@ -1,6 +1,6 @@
 //! An ACP agent that answers every prompt with text, for measuring the terminal: `flood N` as fast
 //! as the pipe takes it, `pace N MS` one chunk every so many milliseconds, `wait` until cancelled.
-//! The text is markdown; it ends with the line `DONE-<prompt>`.
+//! The text is markdown; it ends with the line `DONE-<prompt>`, or `STOPPED-<prompt>` when cancelled.
 
 use std::io::{BufRead, Write};
 use std::process::ExitCode;
@@ -9,16 +9,24 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// Every eighth chunk ends a paragraph; together they are headings, lists, code and prose.
-const PIECES: [&str; 8] = [
+/// Markdown in pieces of about sixteen bytes, as a model streams it: prose, a list, code.
+const PIECES: [&str; 16] = [
     "## A heading\n\n",
-    "Some **bold** words, ",
-    "and `code` in prose.\n\n",
-    "- an item\n- another\n\n",
-    "```rust\nlet a = 1;\n",
-    "let b = a + 1;\n```\n\n",
-    "The quick brown fox ",
-    "jumps over the dog.\n\n",
+    "Some **bold** ",
+    "words and `code` ",
+    "in a paragraph ",
+    "that goes on for ",
+    "longer than one ",
+    "row of a screen, ",
+    "so it is wrapped ",
+    "where it must.\n\n",
+    "- an item with ",
+    "some more words\n",
+    "- and another\n\n",
+    "```rust\nlet a = 1;",
+    "\nlet b = a + 1;\n",
+    "```\n\nThe brown ",
+    "fox jumps over.\n\n",
 ];
 
 pub(crate) fn run() -> ExitCode {
@@ -84,9 +92,10 @@ fn turn(text: &str, prompt: u32, messages: &Receiver<Value>) -> &'static str {
     for n in 0..count {
         let due = began + pace.saturating_mul(u32::try_from(n).unwrap_or(u32::MAX));
         if is_cancelled(messages, due) {
+            chunk(&format!("\n\nSTOPPED-{prompt}\n"));
             return "cancelled";
         }
-        chunk(PIECES[(n % 8) as usize]);
+        chunk(PIECES[(n % 16) as usize]);
     }
     chunk(&format!("\n\nDONE-{prompt}\n"));
     "end_turn"

@@ -32,7 +32,7 @@ impl Terminal {
         let dir = tempfile::tempdir().unwrap();
         let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
-        let mut command = CommandBuilder::new(crate::BINARY);
+        let mut command = CommandBuilder::new(crate::binary());
         command.env_clear();
         let home = dir.path().to_str().unwrap();
         let state = format!("{home}/state");
@@ -78,7 +78,7 @@ impl Terminal {
     pub(crate) fn flooded(size: (u16, u16)) -> Self {
         let agent = format!("'{}' flood-agent", std::env::current_exe().unwrap().display());
         let mut terminal = Self::start(&["tui", "--agent", &agent], size);
-        terminal.send("ready?\r");
+        terminal.prompt("ready?");
         terminal.until("DONE-1");
         terminal.pass(Duration::from_millis(500));
         terminal
@@ -99,6 +99,16 @@ impl Terminal {
     pub(crate) fn send(&mut self, keys: &str) {
         self.input.write_all(keys.as_bytes()).unwrap();
         self.input.flush().unwrap();
+    }
+
+    /// Types a prompt and sends it, once the composer is there and has it.
+    pub(crate) fn prompt(&mut self, text: &str) {
+        if self.first.is_none() {
+            self.until("Enter send");
+        }
+        self.send(text);
+        self.until(text);
+        self.send("\r");
     }
 
     /// Waits until the screen has the text; returns when it came.

@@ -15,7 +15,7 @@ pub(crate) const LOG: &str = "ZCODE_ACP_BENCH_LOG";
 
 pub(crate) fn run() -> ExitCode {
     let args = std::env::var(ARGS).unwrap_or_default();
-    let mut command = Command::new(crate::BINARY);
+    let mut command = Command::new(crate::binary());
     command.arg("sim-engine").args(args.split_whitespace()).args(["app-server", "--stdio"]);
     let Ok(log) = std::env::var(LOG) else {
         panic!("cannot become the simulated engine: {}", command.exec());

@@ -79,7 +79,7 @@ fn stream(report: &mut Report) {
     let mut terminal = Terminal::flooded(SIZE);
     let secs: u64 = report.pick(600, 9);
     let part = Duration::from_secs(report.pick(10, 3));
-    terminal.send(&format!("pace {} 10\r", secs * 100));
+    terminal.prompt(&format!("pace {} 10", secs * 100));
     let share = |terminal: &mut Terminal| {
         let (before, bytes, began) = (terminal.probe().cpu, terminal.bytes, Instant::now());
         terminal.pass(part);
@@ -106,7 +106,7 @@ fn stream(report: &mut Report) {
 
 fn spinner(report: &mut Report) {
     let mut terminal = Terminal::flooded(SIZE);
-    terminal.send("wait\r");
+    terminal.prompt("wait");
     terminal.pass(Duration::from_secs(2));
     let (before, bytes) = (terminal.probe(), terminal.bytes);
     let secs = report.pick(10, 4);
@@ -133,8 +133,8 @@ fn spinner(report: &mut Report) {
 fn pour(report: &mut Report, chunks: u32, target: f64, gate: f64) {
     let name = |what: &str| format!("{chunks} chunks at once: {what}");
     let mut terminal = Terminal::flooded(SIZE);
+    terminal.prompt(&format!("flood {chunks}"));
     let began = Instant::now();
-    terminal.send(&format!("flood {chunks}\r"));
     let done = terminal.until("DONE-2");
     let drawn = (done - began).as_secs_f64();
     terminal.pass(Duration::from_secs(1));
@@ -159,7 +159,7 @@ fn pour(report: &mut Report, chunks: u32, target: f64, gate: f64) {
 
     // Keys while it pours, then Esc.
     let mut terminal = Terminal::flooded(SIZE);
-    terminal.send("flood 100000000\r");
+    terminal.prompt("flood 100000000");
     terminal.pass(Duration::from_millis(300));
     let mut delays = Vec::new();
     let mut typed = String::new();
@@ -183,9 +183,7 @@ fn pour(report: &mut Report, chunks: u32, target: f64, gate: f64) {
     terminal.pass(Duration::from_millis(100));
     let pressed = Instant::now();
     terminal.send("\x1b");
-    let ended = terminal.until_true("the end of the turn", |screen| {
-        screen.to_lowercase().contains("cancelled") || screen.to_lowercase().contains("interrupted")
-    });
+    let ended = terminal.until("STOPPED-2");
     report.add(
         ("pour", &name("Esc to the agent's answer on the screen")),
         (ended - pressed).as_secs_f64() * 1e3,
