@@ -11,9 +11,7 @@ use zcode_acp::{approvals, bridge, chat, doctor, logging, login, manual, process
 use zcode_acp::{quota, replay, run, serve, sessions};
 
 fn main() -> ExitCode {
-    if let Some(args) = process::watchdog_request(std::env::args_os()) {
-        return process::watchdog_main(&args).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
-    }
+    process::watch_if_asked(std::env::args_os());
     let mut cli = Cli::parse();
     let on_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let command = cli.command_or_default(on_terminal);

@@ -458,9 +458,16 @@ fn watchdog_command(program: &std::path::Path, group: Group) -> std::process::Co
     command
 }
 
-/// The watchdog's arguments when exactly these were given: then nothing else has to be parsed. It
-/// stays resident beside every engine, so it must not touch the pages that only the others need.
-pub fn watchdog_request(mut args: impl Iterator<Item = OsString>) -> Option<WatchdogArgs> {
+/// Becomes the watchdog, and never returns, when the arguments ask for it and nothing else. It stays
+/// resident beside every engine, so it must not touch the pages that only the others need: parsing
+/// the whole command line would cost it a megabyte.
+pub fn watch_if_asked(args: impl Iterator<Item = OsString>) {
+    if let Some(args) = watchdog_request(args) {
+        std::process::exit(i32::from(watchdog_main(&args).is_err()));
+    }
+}
+
+fn watchdog_request(mut args: impl Iterator<Item = OsString>) -> Option<WatchdogArgs> {
     let is_asked = args.nth(1)? == "watchdog" && args.next()? == "--group";
     let group = args.next()?.to_str()?.parse().ok()?;
     (is_asked && args.next().is_none()).then_some(WatchdogArgs { group })
