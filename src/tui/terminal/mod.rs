@@ -5,10 +5,12 @@
 //! - [`input`]: bytes to events (pure).
 //! - [`reader`]: the thread that reads the bytes.
 //! - [`traits`]: what it can show, from the environment (pure).
-//! - [`screen`]: cells to bytes, only what changed (pure but for the one write).
+//! - [`screen`]: cells to bytes, only what changed (pure but for the one write); `scroll` finds
+//!   rows that only moved.
 
 pub mod guard;
 pub mod input;
 pub mod reader;
 pub mod screen;
+mod scroll;
 pub mod traits;

@@ -12,6 +12,7 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 
+use super::scroll;
 use crate::tui::view::link::Links;
 use crate::tui::view::width;
 
@@ -86,7 +87,8 @@ impl Screen {
         synchronized: bool,
     ) -> std::io::Result<usize> {
         self.out.clear();
-        let cells = self.encode_cells();
+        let scrolled = self.scroll();
+        let cells = self.encode_cells() || scrolled;
         let moved = caret != self.caret;
         if !cells && !moved {
             self.finish();
@@ -111,6 +113,26 @@ impl Screen {
         to.write_all(self.out.as_bytes())?;
         to.flush()?;
         Ok(self.out.len())
+    }
+
+    /// Has the terminal move the rows that only moved. The margins are put back at once; setting
+    /// them moves the cursor, which is placed anew by whatever is written next.
+    fn scroll(&mut self) -> bool {
+        let Some(shift) = (!self.stale).then(|| scroll::find(&self.shown, &self.next)).flatten()
+        else {
+            return false;
+        };
+        let scroll::Shift { region, by, up } = &shift;
+        let way = if *up { 'S' } else { 'T' };
+        // What enters the region has the terminal's present background.
+        let _infallible = write!(
+            self.out,
+            "\x1b[0m\x1b[{};{}r\x1b[{by}{way}\x1b[r",
+            region.start + 1,
+            region.end
+        );
+        scroll::apply(&mut self.shown, &shift);
+        true
     }
 
     fn finish(&mut self) {
@@ -365,6 +387,35 @@ mod tests {
         assert_eq!(p.screen().contents().trim_end(), "a你x world");
         assert!(p.screen().cell(0, 0).unwrap().bold());
         assert_eq!(p.screen().cell(0, 0).unwrap().fgcolor(), vt100::Color::Default);
+    }
+
+    #[test]
+    fn text_that_runs_through_the_screen_is_moved_by_the_terminal_and_ends_equal() {
+        let rows = |from: usize| -> Vec<String> {
+            let text = (from..from + 20).map(|n| format!("{:<30}", format!("line {n} of a text")));
+            std::iter::once(format!("{:<30}", "head"))
+                .chain(text)
+                .chain([format!("{:<30}", "foot")])
+                .collect()
+        };
+        let mut s = Screen::new(30, 22);
+        let mut all = String::new();
+        let mut last = String::new();
+        for from in (0..40).chain([37, 20, 55]) {
+            let lines = rows(from);
+            let lines: Vec<_> = lines.iter().map(|l| (l.as_str(), Style::new())).collect();
+            last = frame(&mut s, &lines);
+            all += &last;
+            let screen = parsed(&all, 30, 22);
+            let contents = screen.screen().contents();
+            let found: Vec<&str> = contents.lines().map(str::trim_end).collect();
+            let wanted: Vec<&str> = lines.iter().map(|(l, _)| l.trim_end()).collect();
+            assert_eq!(found, wanted, "from {from}");
+            if (1..40).contains(&from) {
+                assert!(last.len() < 80, "one new row is written: {last:?}");
+            }
+        }
+        assert!(!last.is_empty());
     }
 
     #[test]
