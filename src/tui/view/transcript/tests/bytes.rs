@@ -37,8 +37,11 @@ fn stream(width: u16, height: u16) -> (vt100::Parser, Transcript) {
         out.clear();
         screen.view.render(&t, screen.area, cells.buffer(), &screen.theme, 0);
         cells.flush(&mut out, Some((0, height - 1)), false).unwrap();
-        check(&out, n == 0, &terminal);
-        terminal.process(&out);
+        // Rows that only moved are moved by the terminal, before anything is written.
+        let moved = out.windows(3).position(|w| w == b"\x1b[r").map_or(0, |at| at + 3);
+        terminal.process(&out[..moved]);
+        check(&out[moved..], n == 0, &terminal);
+        terminal.process(&out[moved..]);
     }
     t.settle(0);
     screen.view.render(&t, screen.area, cells.buffer(), &screen.theme, 0);
@@ -48,7 +51,7 @@ fn stream(width: u16, height: u16) -> (vt100::Parser, Transcript) {
     (terminal, t)
 }
 
-/// No clearing, no scrolling, nothing written that is there already, and the cursor placed after
+/// No clearing, no line feed, nothing written that is there already, and the cursor placed after
 /// every cell whose width terminals may see otherwise.
 fn check(bytes: &[u8], first: bool, terminal: &vt100::Parser) {
     let text = std::str::from_utf8(bytes).unwrap();
@@ -113,6 +116,21 @@ fn rows_of(terminal: &vt100::Parser, width: u16) -> Vec<String> {
     terminal.screen().rows(0, width).map(|row| row.trim_end().to_owned()).collect()
 }
 
+/// What every cell looks like; one that was never written looks like a written blank.
+fn looks_of(terminal: &vt100::Parser) -> Vec<String> {
+    let screen = terminal.screen();
+    let (rows, columns) = screen.size();
+    let cells = (0..rows).flat_map(|y| (0..columns).map(move |x| (y, x)));
+    let look = |(y, x)| {
+        let cell = screen.cell(y, x).unwrap();
+        let text = if cell.has_contents() { cell.contents() } else { " " };
+        let colours = (cell.fgcolor(), cell.bgcolor());
+        let flags = (cell.bold(), cell.dim(), cell.italic(), cell.underline(), cell.inverse());
+        format!("{y},{x} {text:?} {colours:?} {flags:?}")
+    };
+    cells.map(look).collect()
+}
+
 #[test]
 fn a_stream_of_two_thousand_lines_only_writes_what_changed_and_ends_as_drawn_at_once() {
     for (width, height) in [(80, 24), (40, 12), (80, 12), (200, 60)] {
@@ -125,11 +143,7 @@ fn a_stream_of_two_thousand_lines_only_writes_what_changed_and_ends_as_drawn_at_
         let mut once = vt100::Parser::new(height, width, 0);
         once.process(&out);
         assert_eq!(rows_of(&streamed, width), rows_of(&once, width), "{width}x{height}");
-        assert_eq!(
-            streamed.screen().state_formatted(),
-            once.screen().state_formatted(),
-            "{width}x{height}"
-        );
+        assert_eq!(looks_of(&streamed), looks_of(&once), "{width}x{height}");
         assert_eq!(streamed.screen().scrollback(), 0);
     }
 }
