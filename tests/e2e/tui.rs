@@ -113,6 +113,20 @@ fn every_signal_restores_the_terminal_and_leaves_nothing_running() {
 }
 
 #[test]
+fn a_panic_restores_the_terminal_and_leaves_nothing_running() {
+    let world = World::new();
+    let mut t = demo(&world);
+    say(&mut t, "permission");
+    t.wait_for("Deny");
+    t.keys("\x1b");
+    t.wait_for("tokens");
+    say(&mut t, "/panic for a test");
+    assert_eq!(t.wait_exit().exit_code(), 101);
+    t.assert_restored();
+    world.assert_no_orphans();
+}
+
+#[test]
 fn a_draft_survives_a_kill() {
     let world = World::new();
     let mut t = demo(&world);

@@ -14,6 +14,7 @@ pub(super) fn send(model: &mut Model, cmds: &mut Vec<Cmd>) {
     if slash::run_typed(model, cmds) {
         return;
     }
+    panic_when_asked(model.composer.text());
     let text = model.composer.take();
     model.menu = crate::tui::model::Menu::default();
     if model.history.add(&text) {
@@ -28,6 +29,15 @@ pub(super) fn send(model: &mut Model, cmds: &mut Vec<Cmd>) {
         model.queue.release();
         send_next(model, cmds);
     }
+}
+
+/// A development build can be made to panic, so that the tests see the real program put its
+/// terminal back; a release build has no such words.
+fn panic_when_asked(text: &str) {
+    assert!(
+        !(cfg!(debug_assertions) && text == "/panic for a test"),
+        "a panic was asked for by a test"
+    );
 }
 
 /// Enter on an empty draft: goes on with what is held, or starts an agent again that is down.
