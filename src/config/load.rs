@@ -13,6 +13,8 @@ use crate::error::AppError;
 const STEER_PERSIST: Duration = Duration::from_secs(3);
 /// How long a guide is retried when the session is not in the engine's database yet.
 const STEER_FK_RETRY: Duration = Duration::from_secs(3);
+/// The modes an engine has (engine protocol section 3, `session/setMode`).
+const MODES: [&str; 6] = ["plan", "build", "edit", "yolo", "guarded", "auto"];
 
 impl Config {
     /// Reads the settings file and puts everything together. Fails only without a home directory.
@@ -43,6 +45,10 @@ impl Config {
             | Command::Approvals(_)
             | Command::SimEngine(_)
             | Command::Watchdog(_) => {}
+        }
+        if let Some(mode) = config.session.mode.as_deref().filter(|mode| !MODES.contains(mode)) {
+            let known = MODES.join(", ");
+            config.warnings.push(format!("mode {mode}: must be one of {known}; ignored"));
         }
         Ok(config)
     }

@@ -59,9 +59,12 @@ impl Settings {
     /// What can be known before an engine runs.
     pub(crate) fn before_engine(config: &SessionConfig, files: &ProviderFiles) -> Self {
         let models = config_options::from_config(Some(&files.config), Some(&files.personal));
-        let now =
-            config_options::Settings::new(models, config.mode.as_deref().unwrap_or(DEFAULT_MODE));
-        let mut settings = Self { now, mode: config.mode.clone(), ..Self::default() };
+        let now = config_options::Settings::new(models, DEFAULT_MODE);
+        let mut settings = Self { now, ..Self::default() };
+        // A mode that no engine knows would make it refuse every new session.
+        if let Some(Ok(wish)) = config.mode.as_deref().map(|mode| settings.now.parse_mode(mode)) {
+            settings.choose(&wish);
+        }
         if let Some(Ok(wish)) = config.model.as_deref().map(|model| settings.now.parse_model(model))
         {
             settings.choose(&wish);
