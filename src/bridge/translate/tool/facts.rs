@@ -58,6 +58,10 @@ fn summary(input: &Value) -> Option<String> {
             if let Some(command) = text("command") {
                 return Some(one_line(command));
             }
+            // A plan is known by its heading; its markdown on one line says nothing.
+            if let Some(heading) = text("plan").and_then(first_words) {
+                return Some(cut(heading));
+            }
             ["description", "query", "file_path", "path", "pattern", "url", "prompt"]
                 .iter()
                 .find_map(|key| text(key))
@@ -65,6 +69,11 @@ fn summary(input: &Value) -> Option<String> {
         }
         other => Some(cut(&other.to_string())),
     }
+}
+
+/// The first line that says something, without a heading's marks.
+fn first_words(markdown: &str) -> Option<&str> {
+    markdown.lines().map(|line| line.trim().trim_start_matches('#').trim()).find(|l| !l.is_empty())
 }
 
 /// The text on one line: line breaks would break a card's title.
@@ -129,4 +138,28 @@ pub(super) fn early_title(name: Option<&str>, partial: &str) -> Option<String> {
     let value = values.next()?.ok()?;
     let short = if *key == "\"command\"" { one_line(&value) } else { cut(&value) };
     Some(format!("{}: {short}", name.unwrap_or("Tool")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_card_is_titled_by_what_its_input_is_about() {
+        for (name, input, title) in [
+            ("Bash", json!({"command": "ls -la\npwd", "description": "x"}), "Bash: ls -la pwd"),
+            (
+                "ExitPlanMode",
+                json!({"plan": "\n# Plan: greet\n\n1. x"}),
+                "ExitPlanMode: Plan: greet",
+            ),
+            ("ExitPlanMode", json!({"plan": "##\n\n- one"}), "ExitPlanMode: - one"),
+            ("Read", json!({"file_path": "/a/b"}), "Read: /a/b"),
+            ("Odd", json!({"n": 1}), "Odd: {\"n\":1}"),
+            ("Odd", json!({}), "Odd"),
+        ] {
+            assert_eq!(super::title(Some(name), Some(&input)), title);
+        }
+    }
 }
