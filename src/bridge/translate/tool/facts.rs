@@ -142,7 +142,6 @@ pub(super) fn early_title(name: Option<&str>, partial: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde_json::json;
 
     #[test]
