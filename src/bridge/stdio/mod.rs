@@ -191,26 +191,30 @@ async fn drive<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     input: Incoming,
     mut finish: BoxFuture<'static, ()>,
 ) -> Result<(), Error> {
-    let mut writing = pin!(async {
-        poll_fn(|cx| {
-            if writer.open && finish.poll_unpin(cx).is_ready() {
-                writer.open = false;
-                writer.rx.close();
-            }
-            writer.poll(cx)
-        })
-        .await
-    });
-    let reading = pin!(read(reader, input));
-    let outcome = match select(writing.as_mut(), reading).await {
-        Either::Left((outcome, _reading)) => outcome,
-        // The client sends nothing more; what it asked for is still answered.
-        Either::Right((Ok(()), writing)) => writing.await,
-        Either::Right((Err(error), _writing)) => Err(error),
+    let outcome = {
+        let mut writing = pin!(async {
+            poll_fn(|cx| {
+                if writer.open && finish.poll_unpin(cx).is_ready() {
+                    writer.open = false;
+                    writer.rx.close();
+                }
+                writer.poll(cx)
+            })
+            .await
+        });
+        let reading = pin!(read(reader, input));
+        match select(writing.as_mut(), reading).await {
+            Either::Left((outcome, _reading)) => outcome,
+            // The client sends nothing more; what it asked for is still answered.
+            Either::Right((Ok(()), writing)) => writing.await,
+            Either::Right((Err(error), _writing)) => Err(error),
+        }
     };
     match outcome {
         Err(error) if is_gone(&error) => {
             tracing::debug!(%error, "the client closed its end");
+            // Reading has ended, which ends the agent; until it has, nobody takes what it says.
+            writer.discard(finish).await;
             Ok(())
         }
         outcome => outcome.map_err(Error::into_internal_error),
@@ -363,6 +367,26 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                 Poll::Pending => return Poll::Pending,
             }
         }
+    }
+
+    /// Drops what still comes, until the agent has finished: were the channel gone, the agent would
+    /// take that for a failure of its own.
+    async fn discard(&mut self, mut finish: BoxFuture<'static, ()>) {
+        self.outflow.sub(self.buffer.len() - self.sent);
+        self.recycle();
+        poll_fn(|cx| {
+            if self.open && finish.poll_unpin(cx).is_ready() {
+                self.open = false;
+                self.rx.close();
+            }
+            while let Poll::Ready(frame) = self.rx.poll_next_unpin(cx) {
+                if frame.is_none() {
+                    return Poll::Ready(());
+                }
+            }
+            Poll::Pending
+        })
+        .await;
     }
 
     /// Turns every frame that is there into bytes. True when there will be no more.

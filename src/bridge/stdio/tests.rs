@@ -86,8 +86,14 @@ async fn a_client_that_is_gone_is_a_quiet_end() {
     let outflow = Outflow::new();
     let (channel, driver, (_input, output)) = transport(64, 100, &outflow);
     drop(output);
-    channel.tx.unbounded_send(notification("x")).unwrap();
-    driver.await.unwrap();
+    let driver = tokio::spawn(driver);
+    let (mut rx, tx) = channel.into_parts();
+    tx.unbounded_send(notification("x")).unwrap();
+    assert!(rx.next().await.is_none(), "the agent is told by the end of its input");
+    tx.unbounded_send(notification("what the agent says until it has ended is no failure"))
+        .unwrap();
+    drop(tx);
+    driver.await.unwrap().unwrap();
     assert_eq!(outflow.0.bytes.load(Ordering::Relaxed), 0);
 }
 
