@@ -80,6 +80,12 @@ pub enum Exit {
 
 /// Runs the chat on the terminal until the user leaves. Draws before it starts the agent.
 pub fn run(source: AgentSource, mut options: TuiOptions) -> io::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // Before the terminal is changed: a signal that comes with the first frame must find us.
+    let mut signals = {
+        let _entered = runtime.enter();
+        Signals::new()?
+    };
     let guard = TerminalGuard::enter(options.mouse)?;
     let store = Store::new(&options.state_dir, &options.start.cwd);
     options.start.history = store.history();
@@ -88,9 +94,8 @@ pub fn run(source: AgentSource, mut options: TuiOptions) -> io::Result<Exit> {
     let env = std::mem::take(&mut options.env);
     let mut app = App::new(guard, store, options, &env);
     app.draw()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let client = ClientHandle::start(source, ClientOptions { cwd, env })?;
-    let (outcome, client) = runtime.block_on(app.serve(client));
+    let (outcome, client) = runtime.block_on(app.serve(client, &mut signals));
     // The terminal first: whatever the agent takes to end, the user has the shell back.
     drop(app);
     client.end();
@@ -205,15 +210,22 @@ impl App {
         }
     }
 
-    async fn serve(&mut self, mut client: ClientHandle) -> (io::Result<Exit>, ClientHandle) {
+    async fn serve(
+        &mut self,
+        mut client: ClientHandle,
+        signals: &mut Signals,
+    ) -> (io::Result<Exit>, ClientHandle) {
         self.commands = Some(client.commands.clone());
-        let outcome = self.run(&mut client.messages).await;
+        let outcome = self.run(&mut client.messages, signals).await;
         self.commands = None;
         (outcome, client)
     }
 
-    async fn run(&mut self, messages: &mut mpsc::Receiver<AgentMsg>) -> io::Result<Exit> {
-        let mut signals = Signals::new()?;
+    async fn run(
+        &mut self,
+        messages: &mut mpsc::Receiver<AgentMsg>,
+        signals: &mut Signals,
+    ) -> io::Result<Exit> {
         let colours = Arc::new(Notify::new());
         let wake = Arc::clone(&colours);
         self.view.set_highlighter(Highlighter::spawn(move || wake.notify_one())?);
