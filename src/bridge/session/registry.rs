@@ -535,6 +535,13 @@ impl Registry {
                     entry.mailbox.try_send(news).ok();
                 }
             }
+            EngineEvent::Frame { topic, params } if topic.starts_with("workspace-config/") => {
+                for entry in self.sessions.values().filter(|it| it.engine_sid.is_some()) {
+                    let frame = EngineEvent::Frame { topic: topic.clone(), params: params.clone() };
+                    // A session that has no room for it sees the gap and asks again.
+                    entry.mailbox.try_send(ToSession::Stray(Box::new(frame))).ok();
+                }
+            }
             EngineEvent::Exited(exit) => {
                 tracing::warn!(status = %exit.status, "the engine ended");
                 if let EngineState::Up(engine) = &self.engine

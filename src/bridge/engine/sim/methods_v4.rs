@@ -94,7 +94,7 @@ impl Engine {
     fn workspace_topic(&mut self, topic: &str) -> Value {
         let subscription = self.wire.ids.named("sub");
         let snapshot = if topic.starts_with("workspace-config/") {
-            json!({"slashCommands": super::catalog::slash_commands()})
+            json!({"config": {"slashCommands": super::catalog::slash_commands()}})
         } else {
             let sessions: Vec<Value> = self.sessions.values().map(Session::info).collect();
             json!({ "sessions": sessions })

@@ -22,6 +22,9 @@ pub struct StatePatch {
     /// Mode, model, and in a `workspace-config` topic the slash commands.
     #[serde(deserialize_with = "present")]
     pub config: Option<Value>,
+    /// The slash commands, where a `workspace-config` topic says them beside `config`.
+    #[serde(deserialize_with = "present")]
+    pub slash_commands: Option<Value>,
     /// The context ring (`contextWindow`) and cumulative counters, as sent.
     #[serde(deserialize_with = "present")]
     pub usage: Option<Value>,

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use super::settings::Change;
 use super::{Machine, ReqId};
 use crate::bridge::engine::EngineError;
+use crate::bridge::engine::v4::commands::Command;
 
 /// Why a call was made or a timer set.
 #[derive(Debug)]
@@ -60,6 +61,8 @@ pub(crate) enum Cont {
         topic: String,
     },
     V4Resync,
+    V4Workspace,
+    V4ResyncWorkspace,
     V4ResyncChild {
         child: String,
     },
@@ -71,11 +74,17 @@ pub(crate) enum Cont {
         id: u64,
     },
     SteerTimer,
+    QueueIsIdle,
+    TakenOut {
+        req: ReqId,
+    },
     ChildEnd {
         child: String,
     },
     QueueCommand {
         req: ReqId,
+        command: Box<Command>,
+        tries: u8,
     },
 
     Gap,
@@ -172,10 +181,15 @@ impl Machine {
             Cont::V4Flow => self.on_v4_flow(reply),
             Cont::V4Subscribe { topic } => self.on_v4_subscribed(&topic, reply),
             Cont::V4Resync => self.on_v4_resynced(reply),
+            Cont::V4Workspace => self.on_workspace_subscribed(reply),
+            Cont::V4ResyncWorkspace => self.on_workspace_resynced(reply),
             Cont::V4ResyncChild { child } => self.on_child_resynced(&child, reply),
             Cont::V4Rows { topic } => self.on_v4_rows(&topic, reply),
             Cont::SteerSent { id } => self.on_steer_reply(id, reply),
-            Cont::QueueCommand { req } => self.on_queue_command(req, reply),
+            Cont::QueueCommand { req, command, tries } => {
+                self.on_queue_command(req, &command, tries, reply);
+            }
+            Cont::TakenOut { req } => self.on_taken_out(req, reply),
             Cont::Gap => self.on_gap_reply(reply),
             Cont::MissingEnd { n } => self.on_missing_end(n, reply),
             Cont::ProbeEvents { n } => self.on_probe_events(n, reply),
@@ -212,6 +226,7 @@ impl Machine {
             Cont::StopHard { n } => self.stop_the_hard_way(n),
             Cont::V4Patience => self.v4_patience_is_over(),
             Cont::SteerTimer => self.steer_timer(),
+            Cont::QueueIsIdle => self.queue_is_idle(),
             Cont::ChildEnd { child } => self.close_child(&child),
             Cont::GapDeadline => self.gap_is_late(),
             Cont::EndIsMissing { n } => self.end_is_missing(n),

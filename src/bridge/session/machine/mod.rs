@@ -22,12 +22,14 @@ mod recovery;
 mod settings;
 mod signals;
 mod steer;
+mod steer_queue;
 mod stop;
 mod stream;
 mod turn;
 mod turn_rows;
 mod usage;
 mod v4;
+mod workspace;
 
 #[cfg(test)]
 mod tests;

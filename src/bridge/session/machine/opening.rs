@@ -149,7 +149,7 @@ impl Machine {
                 self.repair_settings();
                 self.open_v4();
                 self.serve_waiters();
-                self.read_commands();
+                self.open_workspace_topic();
             }
             Err(error) => self.opening_failed(&error),
         }
@@ -296,6 +296,7 @@ impl Machine {
             return self.emit(Effect::Ended);
         };
         if self.link.state == LinkState::Up {
+            self.close_workspace_topic();
             self.call("session/close", json!({"sessionId": sid}), Cont::Close { req });
         } else {
             self.respond(req, Ok(json!({})));

@@ -9,8 +9,11 @@ use serde_json::{Value, json};
 use super::{Cont, Machine, ReqId, invalid_params};
 use crate::bridge::engine::EngineError;
 use crate::bridge::engine::v4::commands::{self, Command, Reply};
-use crate::bridge::engine::v4::state::BackgroundWork;
+use crate::bridge::engine::v4::state::{BackgroundWork, Queue};
 use crate::bridge::session::failure;
+
+/// How often a change is decided anew because the session's state moved on.
+const MAX_TRIES: u8 = 2;
 
 impl Machine {
     pub(crate) fn queue_request(&mut self, req: ReqId, name: &str, params: &Value) {
@@ -25,7 +28,12 @@ impl Machine {
             let text = "this engine has no queue that can be changed";
             return self.respond(req, Err(AcpError::new(ErrorCode::INTERNAL_ERROR, text)));
         }
-        self.v4_command(&command, |_| Cont::QueueCommand { req });
+        self.change_queue(req, &command, 0);
+    }
+
+    fn change_queue(&mut self, req: ReqId, command: &Command, tries: u8) {
+        let kept = Box::new(command.clone());
+        self.v4_command(command, |_| Cont::QueueCommand { req, command: kept, tries });
     }
 
     /// `_zcode/state`: what the engine says of the session beside its messages, as last heard by V4.
@@ -40,6 +48,7 @@ impl Machine {
             "live": self.v4.is_live(),
             "queue": self.queue_view(),
             "goal": self.v4.goal,
+            "workspace": self.v4.workspace.config,
             "backgroundWorks": self.v4.works.iter().map(work).collect::<Vec<_>>(),
             "subagents": self.v4.children.running_ids(),
         });
@@ -49,6 +58,8 @@ impl Machine {
     pub(crate) fn on_queue_command(
         &mut self,
         req: ReqId,
+        command: &Command,
+        tries: u8,
         reply: Result<Box<RawValue>, EngineError>,
     ) {
         let answer = match reply.and_then(|raw| failure::parse(&raw)) {
@@ -57,7 +68,18 @@ impl Machine {
         };
         self.revision = answer.get("revisionAtDecision").and_then(Value::as_u64).or(self.revision);
         match commands::reply(&answer) {
-            Reply::Accepted { .. } | Reply::Duplicate => self.respond(req, Ok(json!({}))),
+            Reply::Accepted { .. } | Reply::Duplicate => {
+                // Not every build says the new state of this one by V4.
+                if let Command::SetAutoDrain { enabled } = command {
+                    self.v4.queue.auto_drain = Some(*enabled);
+                    self.queue_changed();
+                }
+                self.respond(req, Ok(json!({})));
+            }
+            // Decided on a state that had just changed: the answer names the one to decide on.
+            Reply::Refused(refusal) if tries < MAX_TRIES && is_stale(&refusal) => {
+                self.change_queue(req, command, tries + 1);
+            }
             Reply::Refused(refusal) => {
                 let text = refusal.message.unwrap_or_else(|| "the engine refused it".to_owned());
                 let error = AcpError::new(ErrorCode::INTERNAL_ERROR, text)
@@ -89,7 +111,7 @@ impl Machine {
     pub(crate) fn queue_changed(&mut self) {
         let view = self.queue_view();
         if self.v4.queue_told.as_ref() == Some(&view)
-            || (self.v4.queue_told.is_none() && self.v4.queue.items.is_empty())
+            || (self.v4.queue_told.is_none() && is_plain(&self.v4.queue))
         {
             return;
         }
@@ -99,6 +121,16 @@ impl Machine {
         let update = acp::SessionInfoUpdate::new().meta(meta);
         self.update(acp::SessionUpdate::SessionInfoUpdate(update));
     }
+}
+
+/// Empty, and running by itself: nothing to tell of.
+fn is_plain(queue: &Queue) -> bool {
+    queue.items.is_empty() && queue.auto_drain != Some(false) && queue.pause_reason.is_none()
+}
+
+fn is_stale(refusal: &commands::Refusal) -> bool {
+    let code = refusal.reason_code.as_deref();
+    matches!(code, Some("guard.revisionMismatch" | "guard.baseRevisionRequired"))
 }
 
 fn queue_command(name: &str, params: &Value) -> Result<Command, String> {

@@ -19,6 +19,8 @@ use crate::bridge::engine::v4::steer::{Guide, Limits, Outcome, Step, Verdict};
 use crate::bridge::session::failure;
 use crate::bridge::translate::prompt::{self, SendInput};
 
+/// How long an idle engine may leave a prompt of ours in its queue.
+pub(super) const IDLE_WITHIN: Duration = Duration::from_secs(5);
 /// How many texts may wait for their verdict.
 const MAX_STEERS: usize = 64;
 
@@ -53,20 +55,23 @@ struct Job {
 
 /// Where a prompt that was handed to the engine is worked on.
 #[derive(Debug, PartialEq, Eq)]
-enum Seat {
+pub(super) enum Seat {
     /// In our turn with this serial number.
     Turn(u64),
     /// In the engine's queue.
     Queue,
+    /// Being taken out of the engine's queue, which does not run it.
+    Leaving,
     /// In a turn that the engine started for it.
     Own(Option<String>),
 }
 
 #[derive(Debug)]
-struct Rider {
-    req: ReqId,
-    verdict: Verdict,
-    seat: Seat,
+pub(super) struct Rider {
+    pub(super) req: ReqId,
+    pub(super) input: SendInput,
+    pub(super) verdict: Verdict,
+    pub(super) seat: Seat,
 }
 
 /// Everything that waits for a verdict or for an end.
@@ -74,8 +79,10 @@ struct Rider {
 pub(crate) struct Steers {
     limits: Limits,
     jobs: VecDeque<Job>,
-    riders: Vec<Rider>,
+    pub(super) riders: Vec<Rider>,
     timer: Option<Token>,
+    /// The engine is idle and has prompts of ours in its queue; until when that may be so.
+    pub(super) idle: Option<Token>,
     /// The session's row is written: it showed an event, or is not new.
     persisted: bool,
 }
@@ -290,7 +297,7 @@ impl Machine {
     fn prompt_verdict(&mut self, req: ReqId, input: SendInput, cancelled: bool, verdict: Verdict) {
         match verdict.outcome {
             Outcome::Injected => match self.turn.as_ref().map(|it| it.n) {
-                Some(n) => self.steers.riders.push(Rider { req, verdict, seat: Seat::Turn(n) }),
+                Some(n) => self.ride(Rider { req, input, verdict, seat: Seat::Turn(n) }),
                 None => self.answer_rider(req, &verdict, Ok(acp::StopReason::EndTurn)),
             },
             _ if cancelled => {
@@ -298,13 +305,18 @@ impl Machine {
                 self.answer_rider(req, &verdict, Ok(acp::StopReason::Cancelled));
             }
             Outcome::Queued | Outcome::StartedNewTurn => {
-                self.steers.riders.push(Rider { req, verdict, seat: Seat::Queue });
+                self.ride(Rider { req, input, verdict, seat: Seat::Queue });
             }
             Outcome::PromptRequired | Outcome::Failed => {
                 self.queue.push_back(Queued { req, input });
                 self.next_prompt();
             }
         }
+    }
+
+    fn ride(&mut self, rider: Rider) {
+        self.steers.riders.push(rider);
+        self.watch_the_queue();
     }
 
     fn take_out_of_queue(&mut self, item: Option<&str>) {
@@ -336,18 +348,21 @@ impl Machine {
         self.steers_see(|it| it.on_turn_ended(now));
         self.arm_steer_timer();
         self.pump_steers();
+        self.watch_the_queue();
     }
 
     /// The engine started a turn that we did not send: perhaps the one of a prompt in its queue.
     pub(crate) fn steers_see_start(&mut self, turn_id: Option<&str>, started: &TurnStarted) {
+        self.watch_the_queue();
         if started.input_source.is_some() {
             return;
         }
         let named = |it: &Rider| {
             started.input_id.is_some() && it.verdict.pending_input_id == started.input_id
         };
-        let waiting = |it: &&mut Rider| it.seat == Seat::Queue;
-        let by_name = self.steers.riders.iter().position(|it| it.seat == Seat::Queue && named(it));
+        let in_queue = |it: &Rider| matches!(it.seat, Seat::Queue | Seat::Leaving);
+        let waiting = |it: &&mut Rider| in_queue(it);
+        let by_name = self.steers.riders.iter().position(|it| in_queue(it) && named(it));
         let rider = match by_name {
             Some(at) => self.steers.riders.get_mut(at),
             None => self.steers.riders.iter_mut().find(waiting),
@@ -365,7 +380,7 @@ impl Machine {
     ) {
         let at = self.steers.riders.iter().position(|it| match &it.seat {
             Seat::Own(own) => own.is_none() || turn_id.is_none() || own.as_deref() == turn_id,
-            Seat::Turn(_) | Seat::Queue => false,
+            Seat::Turn(_) | Seat::Queue | Seat::Leaving => false,
         });
         if let Some(at) = at {
             let rider = self.steers.riders.remove(at);
@@ -384,7 +399,7 @@ impl Machine {
         self.steers_see(Guide::on_cancel);
         let (waiting, others) = std::mem::take(&mut self.steers.riders)
             .into_iter()
-            .partition(|it| it.seat == Seat::Queue);
+            .partition(|it| matches!(it.seat, Seat::Queue | Seat::Leaving));
         self.steers.riders = others;
         let waiting: Vec<Rider> = waiting;
         for rider in waiting {
@@ -402,7 +417,7 @@ impl Machine {
         for rider in std::mem::take(&mut self.steers.riders) {
             match rider.seat {
                 Seat::Turn(_) => self.steers.riders.push(rider),
-                Seat::Queue | Seat::Own(_) => {
+                Seat::Queue | Seat::Leaving | Seat::Own(_) => {
                     let text = "the engine ended before this prompt was worked on; send it again";
                     let error = agent_client_protocol::Error::new(
                         agent_client_protocol::ErrorCode::INTERNAL_ERROR,
@@ -412,8 +427,10 @@ impl Machine {
                 }
             }
         }
-        let mut timer = self.steers.timer.take();
-        self.cancel_timer(&mut timer);
+        let mut timers = [self.steers.timer.take(), self.steers.idle.take()];
+        for timer in &mut timers {
+            self.cancel_timer(timer);
+        }
     }
 
     /// The bridge or the session ends: nobody is left without an answer.
@@ -436,7 +453,7 @@ impl Machine {
         }
     }
 
-    fn answer_rider(
+    pub(super) fn answer_rider(
         &mut self,
         req: ReqId,
         verdict: &Verdict,

@@ -51,6 +51,7 @@ pub(crate) struct V4 {
     pub(crate) queue_told: Option<Value>,
     pub(crate) works: Vec<BackgroundWork>,
     pub(crate) goal: Value,
+    pub(crate) workspace: super::workspace::Workspace,
     pub(crate) children: super::children::Children,
     /// The legacy channel, which is earlier, tells the ring and the title itself.
     pub(crate) legacy_ring: bool,
@@ -87,7 +88,7 @@ impl Machine {
     /// The session was loaded: ask for its topic. Both requests go at once, so that the prompt that follows is already seen
     /// by the subscription; an engine without V4 refuses both and everything stays with the legacy channel.
     pub(crate) fn open_v4(&mut self) {
-        if self.v4.absent || !self.usage.engine_knows_v4() {
+        if !self.v4_may_be_there() {
             return;
         }
         self.v4.saturated = false;
@@ -95,6 +96,11 @@ impl Machine {
             FlowParams { connection_id: self.v4.connection_id.clone(), state: Flow::Drained };
         self.call("v4/connection/flow", json!(flow), Cont::V4Flow);
         self.subscribe_v4();
+    }
+
+    /// Nothing has shown yet that this engine lacks the channel.
+    pub(crate) fn v4_may_be_there(&self) -> bool {
+        !self.v4.absent && self.usage.engine_knows_v4()
     }
 
     pub(crate) fn on_v4_flow(&mut self, reply: Result<Box<RawValue>, EngineError>) {
@@ -177,7 +183,10 @@ impl Machine {
         let mut facts = std::mem::take(&mut self.v4.facts);
         let Some(main) = self.v4.main.as_mut().filter(|it| it.name() == topic) else {
             self.v4.facts = facts;
-            return self.on_child_frame(topic, params);
+            if !self.on_workspace_frame(topic, params) {
+                self.on_child_frame(topic, params);
+            }
+            return;
         };
         let resync = main.on_frame(params.get(), self.now.ms, &mut facts);
         self.take_facts(facts);
@@ -341,6 +350,7 @@ impl Machine {
             self.v4.queue.clone_from(queue);
             self.steers_see(|it| it.on_queue(&queue.items));
             self.queue_changed();
+            self.watch_the_queue();
         }
         if !self.v4.legacy_ring
             && let Some(reading) = patch.usage.as_ref().and_then(usage::reading_v4)

@@ -23,6 +23,8 @@ fn the_first_prompt_creates_subscribes_and_sends_in_this_order() {
         "v4/connection/flow",
         "v4/conversation/subscribe",
         "session/send",
+        // The workspace's topic, which nothing waits for.
+        "v4/conversation/subscribe",
     ];
     assert_eq!(methods, want);
     let subscribe = b.params("session/subscribe");

@@ -8,8 +8,10 @@ mod lifecycle;
 mod opening;
 mod random;
 mod signals;
+mod steering;
 mod stopping;
 mod v4;
+mod workspace;
 
 use std::collections::HashMap;
 
@@ -46,6 +48,8 @@ pub(super) struct Bench {
     pub(super) forks: Vec<Forked>,
     pub(super) signals: Vec<(&'static str, Value)>,
     pub(super) child_updates: Vec<(String, acp::SessionUpdate)>,
+    /// The engine has a topic for the workspace, which the test answers itself.
+    pub(super) workspace_topic: bool,
     /// Methods that the test answers itself.
     pub(super) by_hand: Vec<&'static str>,
 }
@@ -89,6 +93,7 @@ impl Bench {
             forks: Vec::new(),
             signals: Vec::new(),
             child_updates: Vec::new(),
+            workspace_topic: false,
             by_hand: Vec::new(),
         }
     }
@@ -132,6 +137,10 @@ impl Bench {
 
     fn called(&mut self, token: Token, method: &'static str, params: Value) {
         let answer = match method {
+            "v4/conversation/subscribe" if is_workspace(&params) && !self.workspace_topic => {
+                self.calls.push((0, method, params));
+                return self.reply(token, Err(rpc(-32602, "unknown topic")));
+            }
             _ if self.by_hand.contains(&method) => None,
             "session/create" | "session/resume" => {
                 Some(json!({"session": {"sessionId": SID}, "settings": {}}))
@@ -297,6 +306,10 @@ impl Bench {
     pub(super) fn die(&mut self) {
         self.step(Input::Engine(EngineEvent::Exited(Box::default())));
     }
+}
+
+fn is_workspace(params: &Value) -> bool {
+    params["topic"].as_str().is_some_and(|it| it.starts_with("workspace-config/"))
 }
 
 pub(super) fn text_body(text: &str) -> SessionBody {

@@ -7,18 +7,18 @@ use crate::bridge::engine::event::{SteerDrained, SteerQueued};
 
 impl Bench {
     /// A bench whose engine answers on V4, with its topic pictured and empty.
-    fn v4() -> Self {
+    pub(super) fn v4() -> Self {
         Self::v4_with(|_| {})
     }
 
-    fn v4_with(change: impl FnOnce(&mut Seed)) -> Self {
+    pub(super) fn v4_with(change: impl FnOnce(&mut Seed)) -> Self {
         let mut b = Self::with(change);
         b.by_hand.push("v4/command");
         b
     }
 
     /// Answers flow and subscribe, which went out before the first send.
-    fn answer_v4(&mut self) {
+    pub(super) fn answer_v4(&mut self) {
         let flow = self.open_call("v4/connection/flow");
         self.reply(flow, Ok(json!({})));
         self.answer_subscribe("sub_main");
@@ -30,7 +30,7 @@ impl Bench {
         );
     }
 
-    fn answer_subscribe(&mut self, id: &str) {
+    pub(super) fn answer_subscribe(&mut self, id: &str) {
         let subscribe = self.open_call("v4/conversation/subscribe");
         self.close(subscribe);
         self.reply(
@@ -39,11 +39,11 @@ impl Bench {
         );
     }
 
-    fn close(&mut self, token: Token) {
+    pub(super) fn close(&mut self, token: Token) {
         self.calls.iter_mut().filter(|it| it.0 == token).for_each(|it| it.0 = 0);
     }
 
-    fn frame(&mut self, session: &str, from: u64, to: u64, payload: &Value) {
+    pub(super) fn frame(&mut self, session: &str, from: u64, to: u64, payload: &Value) {
         let sub = if session == SID { "sub_main" } else { "sub_child" };
         let params = json!({"wireVersion": 3, "kind": "complete", "topic": format!("conversation/{session}"), "subscriptionId": sub,
             "frame": {"subscriptionId": sub, "fromSeq": from, "toSeq": to, "payload": payload}});
@@ -54,7 +54,7 @@ impl Bench {
         }));
     }
 
-    fn ops(&mut self, session: &str, from: u64, ops: &[Value]) {
+    pub(super) fn ops(&mut self, session: &str, from: u64, ops: &[Value]) {
         self.frame(
             session,
             from,
@@ -64,7 +64,7 @@ impl Bench {
     }
 
     /// A prompt that runs as `t1`, with V4 live.
-    fn running_v4(&mut self) -> ReqId {
+    pub(super) fn running_v4(&mut self) -> ReqId {
         let req = self.prompt("hello");
         self.answer_v4();
         self.accept();
@@ -72,14 +72,14 @@ impl Bench {
         req
     }
 
-    fn steer(&mut self, text: &str) -> ReqId {
+    pub(super) fn steer(&mut self, text: &str) -> ReqId {
         let params = json!({"sessionId": "acp-1", "prompt": [{"type": "text", "text": text}],
             "_meta": {"steering": {"idleBehavior": "promptRequired"}}});
         self.request(Request::Extension { name: "steering", params })
     }
 
     /// Answers the newest command as accepted; returns its id.
-    fn accept_command(&mut self) -> String {
+    pub(super) fn accept_command(&mut self) -> String {
         let id = self.params("v4/command")["commandId"].as_str().unwrap().to_owned();
         let token = self.open_call("v4/command");
         self.close(token);
@@ -90,7 +90,7 @@ impl Bench {
         id
     }
 
-    fn drained(&mut self, command: &str) {
+    pub(super) fn drained(&mut self, command: &str) {
         let inputs = vec![json!({"pendingInputId": "q1", "intent": {"sourceCommandId": command}})];
         let drained = SteerDrained {
             pending_input_ids: vec!["q1".into()],
@@ -100,17 +100,17 @@ impl Bench {
         self.event("t1", SessionBody::SteerDrained(drained));
     }
 
-    fn outcome(&self, req: ReqId) -> Option<String> {
+    pub(super) fn outcome(&self, req: ReqId) -> Option<String> {
         let result = self.response(req)?.as_ref().expect("an error");
         Some(result["outcome"].as_str().unwrap().to_owned())
     }
 }
 
-fn text_row(text: &str) -> Value {
+pub(super) fn text_row(text: &str) -> Value {
     json!({"op": "row.appended", "row": {"rowId": 1, "turnId": "t1", "kind": "assistantText", "text": text, "state": "streaming", "assistantResponseId": "m1"}})
 }
 
-fn piece(text: &str) -> Value {
+pub(super) fn piece(text: &str) -> Value {
     json!({"op": "row.delta", "rowId": 1, "path": "text", "append": text})
 }
 
@@ -439,8 +439,13 @@ fn children_of_children_are_followed_and_a_hundred_at_once_but_no_more() {
     assert_eq!(b.params("v4/conversation/subscribe")["topic"], "conversation/grandkid");
     let running: Vec<Value> = (0..200).map(|it| json!({"childSessionId": format!("c{it}"), "toolCallId": "x", "status": "running"})).collect();
     b.ops(SID, 1, &[json!({"op": "state.updated", "patch": {"subagents": {"running": running}}})]);
-    let topics =
-        b.calls.iter().filter(|(_, method, _)| *method == "v4/conversation/subscribe").count();
+    let topics = b
+        .calls
+        .iter()
+        .filter(|(_, method, params)| {
+            *method == "v4/conversation/subscribe" && !is_workspace(params)
+        })
+        .count();
     assert_eq!(topics, 1 + 100);
 }
 
