@@ -4,21 +4,25 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use ratatui::text::Line;
 
+use super::highlight::Highlighter;
+use super::paper::Paper;
 use super::theme::Theme;
-use super::{diff, markdown, widgets};
+use super::transcript::TranscriptView;
+use super::widgets;
 use crate::tui::model::permission::{BodyPart, OptionKind, Permission, reveal};
 use crate::tui::model::{Ask, Body, Model};
 
-/// Longest body that is laid out to measure it; what is longer is scrolled anyway.
-const MEASURED_LINES: usize = 200;
-
 /// Rows that the dialog would like.
-pub(super) fn height(permission: &Permission, columns: u16) -> u16 {
+pub(super) fn height(
+    permission: &Permission,
+    columns: u16,
+    theme: &Theme,
+    view: &mut TranscriptView,
+) -> u16 {
     let inside = columns.saturating_sub(4).max(2);
-    let body = body_lines(permission, inside, &Theme::default()).len().min(MEASURED_LINES);
-    let rows = body + permission.options.len().max(1) + 3;
+    let (paper, _) = body(permission, inside, theme, view);
+    let rows = paper.len() + permission.options.len().max(1) + 3;
     u16::try_from(rows).unwrap_or(u16::MAX)
 }
 
@@ -27,6 +31,7 @@ pub(super) fn draw(
     model: &Model,
     ask: &Ask,
     permission: &Permission,
+    view: &mut TranscriptView,
     theme: &Theme,
     area: Rect,
     buf: &mut Buffer,
@@ -37,15 +42,18 @@ pub(super) fn draw(
     // What is asked comes before the answers: where there is little room, these scroll.
     let options = u16::try_from(permission.options.len().max(1)).unwrap_or(1);
     let options = options.min(inside.height.saturating_sub(2).max(1));
-    let lines = body_lines(permission, inside.width, theme);
+    let (paper, code) = body(permission, inside.width, theme, view);
+    let all = paper.len();
     let room = inside.height.saturating_sub(options);
-    let wanted = u16::try_from(lines.len()).unwrap_or(u16::MAX);
+    let wanted = u16::try_from(all).unwrap_or(u16::MAX);
     // An empty row sets the answers apart, when the body can spare it.
     let gap = u16::from(room > wanted || room > 6);
     let rows = room.saturating_sub(gap);
-    let most = lines.len().saturating_sub(usize::from(rows));
+    let most = all.saturating_sub(usize::from(rows));
     let first = ask.scroll.min(most);
-    let below = widgets::lines(Rect { height: rows, ..inside }, &lines, first, buf);
+    let seen = first..first + usize::from(rows);
+    widgets::rows(Rect { height: rows, ..inside }, paper.rows(seen, theme, code), buf);
+    let below = all.saturating_sub(first + usize::from(rows));
     let area_of_options = Rect { y: inside.y + rows + gap, height: options, ..inside };
     draw_options(permission, armed, theme, area_of_options, buf);
     let count = permission.options.len().min(9);
@@ -124,44 +132,41 @@ fn draw_options(permission: &Permission, armed: bool, theme: &Theme, area: Rect,
     }
 }
 
-fn body_lines(permission: &Permission, columns: u16, theme: &Theme) -> Vec<Line<'static>> {
-    let mut lines = Vec::new();
-    for part in &permission.body {
-        match part {
-            BodyPart::Command(command) => {
-                let text = format!("$ {}", reveal(command));
-                lines.extend(widgets::wrapped(&text, columns, theme.code_block));
-            }
-            BodyPart::Code(code) => {
-                lines.extend(widgets::wrapped(&reveal(code), columns, theme.code_block));
-            }
-            BodyPart::Diff { path, old, new } => {
-                lines.extend(diff::render(
-                    &reveal(path),
-                    old.as_deref(),
-                    new,
-                    usize::from(columns),
-                    theme,
-                ));
-            }
-            BodyPart::Text(text) => lines.extend(prose(&reveal(text), columns, theme)),
-            BodyPart::Fields(text) => {
-                lines.extend(widgets::wrapped(&reveal(text), columns, theme.dim));
-            }
-            BodyPart::Path(path) => {
-                lines.extend(widgets::wrapped(&reveal(path), columns, theme.dim));
+/// What is asked, made once for a width.
+fn body<'a>(
+    permission: &Permission,
+    columns: u16,
+    theme: &Theme,
+    view: &'a mut TranscriptView,
+) -> (&'a mut Paper, &'a mut Highlighter) {
+    view.asked(&permission.body, usize::from(columns), theme, |paper, code| {
+        for part in &permission.body {
+            match part {
+                BodyPart::Command(command) => {
+                    let text = format!("$ {}", reveal(command));
+                    paper.add(widgets::wrapped(&text, columns, theme.code_block));
+                }
+                BodyPart::Code(code) => {
+                    paper.add(widgets::wrapped(&reveal(code), columns, theme.code_block));
+                }
+                BodyPart::Diff { path, old, new } => {
+                    paper.add_change(reveal(path), old.as_deref(), new, theme);
+                }
+                BodyPart::Text(text) => prose(&reveal(text), columns, theme, paper, code),
+                BodyPart::Fields(text) | BodyPart::Path(text) => {
+                    paper.add(widgets::wrapped(&reveal(text), columns, theme.dim));
+                }
             }
         }
-    }
-    lines
+    })
 }
 
 /// What the agent says, as markdown; text with a tag in it stays as it is, since markdown may
 /// leave tags and comments out, and nothing that is asked may be hidden.
-fn prose(text: &str, columns: u16, theme: &Theme) -> Vec<Line<'static>> {
+fn prose(text: &str, columns: u16, theme: &Theme, paper: &mut Paper, code: &mut Highlighter) {
     if text.contains('<') {
-        widgets::wrapped(text, columns, Style::new())
+        paper.add(widgets::wrapped(text, columns, Style::new()));
     } else {
-        markdown::render(text, usize::from(columns), theme)
+        paper.add_markdown(text, theme, code);
     }
 }

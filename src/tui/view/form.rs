@@ -6,8 +6,10 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::theme::Theme;
-use super::{markdown, widgets, width};
+use super::transcript::TranscriptView;
+use super::{widgets, width};
 use crate::tui::model::form::{Field, FieldKind, Form, FormRow};
+use crate::tui::model::permission::BodyPart;
 use crate::tui::model::{Ask, Body, Model};
 
 /// Lines of the fields, which of them has the focus, and where the caret is in it.
@@ -22,6 +24,7 @@ pub(super) fn draw(
     model: &Model,
     ask: &Ask,
     form: &Form,
+    view: &mut TranscriptView,
     theme: &Theme,
     area: Rect,
     buf: &mut Buffer,
@@ -32,7 +35,10 @@ pub(super) fn draw(
     let style = if armed { theme.accent } else { theme.border };
     let inside = widgets::frame(area, &title, "", style, theme, buf);
     let fields = field_lines(form, armed, inside.width, theme);
-    let message = markdown::render(&form.message, usize::from(inside.width), theme);
+    let body = [BodyPart::Text(form.message.clone())];
+    let (message, code) = view.asked(&body, usize::from(inside.width), theme, |paper, code| {
+        paper.add_markdown(&form.message, theme, code);
+    });
     let wanted = u16::try_from(fields.lines.len()).unwrap_or(u16::MAX);
     let half = (inside.height / 2).max(3).min(inside.height);
     let message_rows = u16::try_from(message.len()).unwrap_or(u16::MAX);
@@ -42,7 +48,9 @@ pub(super) fn draw(
     let text_area = Rect { height: text_rows, ..inside };
     let most = message.len().saturating_sub(usize::from(text_rows));
     let first = ask.scroll.min(most);
-    let below = widgets::lines(text_area, &message, first, buf);
+    let seen = first..first + usize::from(text_rows);
+    let below = message.len().saturating_sub(seen.end);
+    widgets::rows(text_area, message.rows(seen, theme, code), buf);
     let gap = inside.y + text_rows;
     if gap < inside.bottom() {
         let text = if below > 0 { format!("PgDn: {below} more lines") } else { String::new() };

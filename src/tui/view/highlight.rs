@@ -43,7 +43,7 @@ pub struct Run {
 }
 
 /// Lines of one text that are coloured; the rest stays plain.
-const MAX_LINES: usize = 3000;
+pub const MAX_LINES: usize = 3000;
 /// Bytes of a line that are still worth parsing.
 const MAX_LINE: usize = 2000;
 /// Texts whose colours are kept.
@@ -93,6 +93,8 @@ struct Entry {
 
 struct Job {
     key: u64,
+    /// Whether the text begins here: what is known of an older one of that name is dropped.
+    begins: bool,
     lang: String,
     text: String,
 }
@@ -149,6 +151,12 @@ impl Highlighter {
         self.version
     }
 
+    /// How many lines were coloured.
+    #[cfg(test)]
+    pub fn coloured(&self) -> usize {
+        self.texts.values().map(|entry| entry.lines.len()).sum()
+    }
+
     /// Takes in what the worker has finished.
     pub fn poll(&mut self) {
         loop {
@@ -177,8 +185,19 @@ impl Highlighter {
         self.version += 1;
     }
 
-    /// The colours of the text named `key`, which only ever grows. What is new is handed on.
+    /// The colours of the text named `key`, which only ever grows. What is new is handed on; a
+    /// last line without its end waits for it.
     pub fn lines(&mut self, key: u64, lang: &str, text: &str) -> Colours<'_> {
+        let complete = text.rfind('\n').map_or(0, |at| at + 1);
+        self.advance(key, lang, text, complete)
+    }
+
+    /// As [`Self::lines`], for a text whose lines are all complete, the last one too.
+    pub fn settled(&mut self, key: u64, lang: &str, text: &str) -> Colours<'_> {
+        self.advance(key, lang, text, text.len())
+    }
+
+    fn advance(&mut self, key: u64, lang: &str, text: &str, complete: usize) -> Colours<'_> {
         const NONE: Colours<'static> = Colours { lines: &[], awaited: false };
         if lang.is_empty() || matches!(self.backend, Backend::Off) {
             return NONE;
@@ -187,11 +206,11 @@ impl Highlighter {
         self.forget();
         let entry = self.texts.entry(key).or_default();
         entry.used = self.age;
-        let complete = text.rfind('\n').map_or(0, |at| at + 1);
         if !entry.ended && entry.sent < complete {
             let new = text.get(entry.sent..complete).unwrap_or_default();
-            let count = new.matches('\n').count();
-            let job = Job { key, lang: lang.to_owned(), text: new.to_owned() };
+            let count = new.split_inclusive('\n').count();
+            let begins = entry.sent == 0;
+            let job = Job { key, begins, lang: lang.to_owned(), text: new.to_owned() };
             match &mut self.backend {
                 Backend::Off => {}
                 Backend::Inline(engine) => {
@@ -254,6 +273,9 @@ impl Engine {
             self.table = table();
         }
         let set = self.set.clone()?;
+        if job.begins {
+            self.states.remove(&job.key);
+        }
         if !self.states.contains_key(&job.key) {
             let syntax = syntax_of(&set, &job.lang)?;
             if self.states.len() >= MAX_TEXTS {
@@ -417,6 +439,28 @@ mod tests {
             lines[1].iter().any(|(text, class)| text.contains("\"s\"") && *class == Class::Text),
             "{lines:?}"
         );
+    }
+
+    #[test]
+    fn a_text_that_was_forgotten_is_coloured_again_from_its_start() {
+        let text = "/* open\n";
+        let mut highlighter = Highlighter::inline();
+        highlighter.lines(1, "rust", text);
+        for key in 2..MAX_TEXTS as u64 + 4 {
+            highlighter.lines(key, "rust", "x\n");
+        }
+        assert!(!highlighter.texts.contains_key(&1), "it was not forgotten");
+        let again = highlighter.lines(1, "rust", "fn f() {}\n").lines.to_vec();
+        assert_eq!(again[0][0].class, Class::Keyword, "{again:?}");
+    }
+
+    #[test]
+    fn the_last_line_of_a_settled_text_is_coloured_too() {
+        let mut highlighter = Highlighter::inline();
+        assert!(highlighter.lines(1, "rust", "fn f() {}").lines.is_empty());
+        let colours = highlighter.settled(2, "rust", "let a = 1;\nfn f() {}");
+        assert_eq!(colours.lines.len(), 2);
+        assert_eq!(colours.lines[1][0].class, Class::Keyword);
     }
 
     #[test]

@@ -4,9 +4,10 @@
 use ratatui::layout::Rect;
 
 use crate::tui::model::menu;
+use crate::tui::model::permission::Permission;
 use crate::tui::model::{AskKind, Model, Overlay, SIDE_BY_SIDE};
 
-use super::{composer, dialog};
+use super::composer;
 
 /// Rows of the slash menu.
 const MENU_ROWS: u16 = 8;
@@ -36,7 +37,12 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn of(model: &Model, screen: Rect) -> Self {
+    /// Divides the screen. `dialog_rows` says how many rows a permission would like.
+    pub(super) fn of(
+        model: &Model,
+        screen: Rect,
+        dialog_rows: impl FnOnce(&Permission, u16) -> u16,
+    ) -> Self {
         let mut bottom = screen.bottom();
         let mut take = |rows: u16| {
             let rows = rows.min(bottom.saturating_sub(screen.y));
@@ -69,7 +75,7 @@ impl Layout {
         let mut transcript = if split { Rect { width: left, ..body } } else { body };
         let dialog = match model.asks.first().map(|a| &a.kind) {
             Some(AskKind::Permission(permission)) => {
-                let wanted = dialog::height(permission, transcript.width);
+                let wanted = dialog_rows(permission, transcript.width);
                 // A little of the conversation stays in sight, so that one sees what it is about.
                 // On a low screen what is asked needs every row.
                 let most = match transcript.height {

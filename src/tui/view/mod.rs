@@ -1,11 +1,11 @@
 //! PURE. Model → cells. Knows ratatui, not ACP. [`draw`] is called by the loop for every frame.
 
 pub mod ansi;
+pub mod code;
 pub mod diff;
 pub mod highlight;
 pub mod link;
 pub mod markdown;
-pub mod pager;
 pub mod theme;
 pub mod transcript;
 pub mod width;
@@ -16,6 +16,8 @@ mod form;
 mod help;
 mod layout;
 mod page;
+mod pager;
+mod paper;
 mod picker;
 mod plan;
 mod status;
@@ -57,7 +59,9 @@ pub fn draw(model: &Model, view: &mut TranscriptView, theme: &Theme, buf: &mut B
     if screen.width < SMALLEST.0 || screen.height < SMALLEST.1 {
         return too_small(screen, theme, buf);
     }
-    let layout = Layout::of(model, screen);
+    let layout = Layout::of(model, screen, |permission, columns| {
+        dialog::height(permission, columns, theme, view)
+    });
     let mut drawn = Drawn { transcript: layout.transcript, ..Drawn::default() };
     draw_main(model, view, theme, &layout, buf);
     status::queue(model, theme, layout.queue, buf);
@@ -68,7 +72,7 @@ pub fn draw(model: &Model, view: &mut TranscriptView, theme: &Theme, buf: &mut B
     status::bottom_rule(model, theme, layout.bottom_rule, buf);
     status::line(model, theme, layout.status, buf);
     drawn.caret = Some(caret);
-    draw_ask(model, theme, &layout, &mut drawn, buf);
+    draw_ask(model, view, theme, &layout, &mut drawn, buf);
     match &model.overlay {
         Some(Overlay::Page(page)) => {
             let (sought, body) = page::draw(model, page, view, theme, layout.page, buf);
@@ -89,16 +93,27 @@ pub fn draw(model: &Model, view: &mut TranscriptView, theme: &Theme, buf: &mut B
 }
 
 /// Draws what the agent waits for an answer to.
-fn draw_ask(model: &Model, theme: &Theme, layout: &Layout, drawn: &mut Drawn, buf: &mut Buffer) {
+fn draw_ask(
+    model: &Model,
+    view: &mut TranscriptView,
+    theme: &Theme,
+    layout: &Layout,
+    drawn: &mut Drawn,
+    buf: &mut Buffer,
+) {
     let Some(ask) = model.asks.first() else { return };
     let (caret, body) = match (&ask.kind, layout.dialog, layout.side) {
         (AskKind::Permission(permission), Some(area), _) => {
-            drawn.body = dialog::draw(model, ask, permission, theme, area, buf);
+            drawn.body = dialog::draw(model, ask, permission, view, theme, area, buf);
             drawn.dialog_shown = true;
             return;
         }
-        (AskKind::Form(form), _, Some(area)) => form::draw(model, ask, form, theme, area, buf),
-        (AskKind::Plan(plan), _, Some(area)) => plan::draw(model, ask, plan, theme, area, buf),
+        (AskKind::Form(form), _, Some(area)) => {
+            form::draw(model, ask, form, view, theme, area, buf)
+        }
+        (AskKind::Plan(plan), _, Some(area)) => {
+            plan::draw(model, ask, plan, view, theme, area, buf)
+        }
         _ => return,
     };
     // Until its keys count, the caret is where typing goes.

@@ -1,11 +1,10 @@
 //! A page to read: help, the status, a block in full, the whole conversation.
 
-use std::rc::Rc;
-
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::text::Line;
 
+use super::highlight::Highlighter;
+use super::paper::Paper;
 use super::theme::Theme;
 use super::transcript::TranscriptView;
 use super::transcript::rows::{self, Slot};
@@ -29,17 +28,19 @@ pub(super) fn draw(
         area.width.saturating_sub(4),
         area.height.saturating_sub(2),
     );
-    let lines = content(model, page, view, inside.width, theme);
+    let mut short = None;
+    let (paper, code) = content(model, page, view, inside.width, theme, &mut short);
     let shown = usize::from(inside.height);
-    let most = lines.len().saturating_sub(shown);
+    let all = paper.len();
+    let most = all.saturating_sub(shown);
     let first = page.scroll.min(most);
-    let sought = page.find.as_ref().and_then(|find| seek(find, &lines, first, shown));
+    let sought = page.find.as_ref().and_then(|find| seek(find, paper, first, shown, theme));
     let first = sought.map_or(first, |sought| sought.scroll);
     let note = match &page.find {
         Some(find) => find_note(find, sought),
         None if most > 0 => {
-            let end = (first + shown).min(lines.len());
-            format!("{end}/{} lines · / finds · y copies · e edits · Esc closes", lines.len())
+            let end = (first + shown).min(all);
+            format!("{end}/{all} lines · / finds · y copies · e edits · Esc closes")
         }
         None => "/ finds · y copies · e edits · Esc closes".to_owned(),
     };
@@ -49,7 +50,8 @@ pub(super) fn draw(
         (Some(sought), _) => sought.at,
         (None, find) => find.as_ref().and_then(|find| find.at),
     };
-    for (y, (at, line)) in (inside.y..inside.bottom()).zip(lines.iter().enumerate().skip(first)) {
+    let rows = paper.rows(first..first + shown, theme, code);
+    for (y, (at, line)) in (inside.y..inside.bottom()).zip((first..).zip(rows)) {
         let slot = Slot { x: inside.x, y, width: inside.width };
         rows::draw(buf, slot, line);
         if !needle.is_empty() {
@@ -73,15 +75,15 @@ fn find_note(find: &PageFind, sought: Option<PageSought>) -> String {
 }
 
 /// Looks for the rows with a match, only when the search moved.
-fn seek(find: &PageFind, lines: &[Line<'_>], first: usize, shown: usize) -> Option<PageSought> {
+fn seek(
+    find: &PageFind,
+    paper: &mut Paper,
+    first: usize,
+    shown: usize,
+    theme: &Theme,
+) -> Option<PageSought> {
     let seek = find.seek?;
-    let needle = find.query.to_lowercase();
-    let has = |line: &Line<'_>| line.to_string().to_lowercase().contains(&needle);
-    let hits: Vec<usize> = if needle.is_empty() {
-        Vec::new()
-    } else {
-        lines.iter().enumerate().filter(|(_, line)| has(line)).map(|(at, _)| at).collect()
-    };
+    let hits = paper.hits(&find.query.to_lowercase(), theme);
     let here = find.at.unwrap_or(first);
     let next = match seek {
         Seek::Here => hits.iter().position(|hit| *hit >= first),
@@ -93,7 +95,7 @@ fn seek(find: &PageFind, lines: &[Line<'_>], first: usize, shown: usize) -> Opti
     // Around the end.
     let which = next.unwrap_or(0);
     let at = hits.get(which).copied();
-    let most = lines.len().saturating_sub(shown);
+    let most = paper.len().saturating_sub(shown);
     let scroll = match at {
         Some(at) if at < first || at >= first + shown => at.saturating_sub(shown / 3).min(most),
         _ => first,
@@ -102,19 +104,21 @@ fn seek(find: &PageFind, lines: &[Line<'_>], first: usize, shown: usize) -> Opti
     Some(PageSought { scroll, at, position })
 }
 
-fn content(
+/// What the page shows, and what colours its code. A short text is made anew into `short`.
+fn content<'a>(
     model: &Model,
     page: &Page,
-    view: &mut TranscriptView,
+    view: &'a mut TranscriptView,
     columns: u16,
     theme: &Theme,
-) -> Rc<[Line<'static>]> {
-    match &page.content {
-        PageContent::Help => help::lines(model, columns, theme).into(),
-        PageContent::Markdown(text) => markdown::render(text, usize::from(columns), theme).into(),
-        PageContent::Text(text) => view.text_lines(text, usize::from(columns), theme),
-        PageContent::Block(id) => {
-            view.block_lines(&model.transcript, *id, usize::from(columns), theme)
-        }
-    }
+    short: &'a mut Option<Paper>,
+) -> (&'a mut Paper, &'a mut Highlighter) {
+    let width = usize::from(columns);
+    let lines = match &page.content {
+        PageContent::Help => help::lines(model, columns, theme),
+        PageContent::Markdown(text) => markdown::render(text, width, theme),
+        PageContent::Text(text) => return view.text_paper(text, width, theme),
+        PageContent::Block(id) => return view.block_paper(&model.transcript, *id, width, theme),
+    };
+    (short.insert(Paper::of_lines(lines, width, theme)), view.code())
 }

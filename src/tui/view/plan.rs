@@ -7,8 +7,10 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::theme::Theme;
-use super::{markdown, widgets, width};
+use super::transcript::TranscriptView;
+use super::{widgets, width};
 use crate::tui::model::composer::Composer;
+use crate::tui::model::permission::BodyPart;
 use crate::tui::model::plan::{PlanFocus, PlanReview};
 use crate::tui::model::{Ask, Body, Model};
 
@@ -22,6 +24,7 @@ pub(super) fn draw(
     model: &Model,
     ask: &Ask,
     plan: &PlanReview,
+    view: &mut TranscriptView,
     theme: &Theme,
     area: Rect,
     buf: &mut Buffer,
@@ -37,13 +40,18 @@ pub(super) fn draw(
     let says = u16::from(note.is_some() && inside.height > 6);
     let below = (2 + note_rows + says).min(inside.height);
     let text_rows = inside.height - below;
-    let lines = markdown::render(&plan.text, usize::from(inside.width), theme);
+    let body = [BodyPart::Text(plan.text.clone())];
+    let (lines, code) = view.asked(&body, usize::from(inside.width), theme, |paper, code| {
+        paper.add_markdown(&plan.text, theme, code);
+    });
     let most = lines.len().saturating_sub(usize::from(text_rows));
     let first = ask.scroll.min(most);
-    widgets::lines(Rect { height: text_rows, ..inside }, &lines, first, buf);
+    let all = lines.len();
+    let seen = first..first + usize::from(text_rows);
+    widgets::rows(Rect { height: text_rows, ..inside }, lines.rows(seen, theme, code), buf);
     let mut y = inside.y + text_rows;
     let reading = armed && plan.focus == PlanFocus::Text;
-    rule(inside, y, first, usize::from(text_rows), lines.len(), reading, theme, buf);
+    rule(inside, y, first, usize::from(text_rows), all, reading, theme, buf);
     y += 1;
     if says > 0 {
         let (text, style) = outcome(plan, theme);

@@ -306,7 +306,7 @@ const DARK: Palette = Palette {
     red: Ink(0x00f0_7480, 203, Color::LightRed),
     blue: Ink(0x007a_a2f7, 111, Color::LightBlue),
     added_back: Ink(0x0017_3322, 22, Color::Reset),
-    added_word: Ink(0x002a_5c3a, 28, Color::Reset),
+    added_word: Ink(0x0021_4a2f, 28, Color::Reset),
     removed_back: Ink(0x003d_1c22, 52, Color::Reset),
     removed_word: Ink(0x0070_2b36, 88, Color::Reset),
     found_back: Ink(0x005c_4a12, 58, Color::Yellow),
@@ -314,7 +314,7 @@ const DARK: Palette = Palette {
     found_text: Ink(0x0010_1216, 233, Color::Black),
     selected_back: Ink(0x002e_3440, 237, Color::Reset),
     comment: Ink(0x007b_8494, 244, Color::DarkGray),
-    keyword: Ink(0x00bb_9af7, 141, Color::LightMagenta),
+    keyword: Ink(0x00bb_9af7, 183, Color::LightMagenta),
     string: Ink(0x009e_ce6a, 149, Color::Green),
     constant: Ink(0x00ff_9e64, 215, Color::Yellow),
     function: Ink(0x007a_a2f7, 111, Color::LightBlue),
@@ -421,6 +421,11 @@ fn base(spec: ThemeSpec, p: &Palette, b: Brush, syntax: SyntaxTheme) -> Theme {
     let diff = |back: Ink, fore: Ink, mark: Modifier| {
         if plain_diff { b.fore(fore).add_modifier(mark) } else { b.back(Style::new(), back) }
     };
+    // The palette's greens and reds are too strong to bear colours: words on them are plain.
+    let word = |back: Ink, fore: Ink| match spec.depth {
+        ColorDepth::Indexed => b.back(b.fore(p.user), back),
+        _ => diff(back, fore, Modifier::REVERSED),
+    };
     Theme {
         spec,
         text: Style::new(),
@@ -446,9 +451,9 @@ fn base(spec: ThemeSpec, p: &Palette, b: Brush, syntax: SyntaxTheme) -> Theme {
         error: b.or(p.red, bold),
         running: b.or(p.blue, bold),
         added: diff(p.added_back, p.green, Modifier::empty()),
-        added_word: diff(p.added_word, p.green, Modifier::REVERSED),
+        added_word: word(p.added_word, p.green),
         removed: diff(p.removed_back, p.red, Modifier::empty()),
-        removed_word: diff(p.removed_word, p.red, Modifier::REVERSED),
+        removed_word: word(p.removed_word, p.red),
         line_number: b.or(p.dim, Modifier::DIM),
         hunk: b.or(p.link, Modifier::DIM),
         found: match spec.depth {
@@ -529,7 +534,7 @@ fn cube(r: u8, g: u8, b: u8) -> u8 {
     16 + 36 * step(r) + 6 * step(g) + step(b)
 }
 
-fn uncube(index: u8) -> (u8, u8, u8) {
+pub(super) fn uncube(index: u8) -> (u8, u8, u8) {
     if index >= 232 {
         let grey = 8 + (index - 232) * 10;
         return (grey, grey, grey);

@@ -7,6 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget as _;
 
 use super::theme::Theme;
+use super::transcript::rows::{self, Slot};
 use super::width;
 
 /// Empties an area.
@@ -146,6 +147,13 @@ pub(super) fn lines(area: Rect, all: &[Line<'_>], first: usize, buf: &mut Buffer
         put_line(buf, area.x, y, area.width, line);
     }
     all.len().saturating_sub(first + shown)
+}
+
+/// Writes rows into an area, from its top on.
+pub(super) fn rows<'a>(area: Rect, all: impl Iterator<Item = &'a Line<'static>>, buf: &mut Buffer) {
+    for (y, line) in (area.y..area.bottom()).zip(all) {
+        rows::draw(buf, Slot { x: area.x, y, width: area.width }, line);
+    }
 }
 
 /// Wraps plain text to lines of one style.

@@ -10,7 +10,9 @@ use ratatui::layout::Rect;
 use zcode_acp::tui::model::transcript::{Piece, Role, Transcript};
 use zcode_acp::tui::update::acp::apply;
 use zcode_acp::tui::view::ansi::Output;
+use zcode_acp::tui::view::code::Ink;
 use zcode_acp::tui::view::diff::{Diff, Sides};
+use zcode_acp::tui::view::highlight::Highlighter;
 use zcode_acp::tui::view::markdown;
 use zcode_acp::tui::view::theme::Theme;
 use zcode_acp::tui::view::transcript::TranscriptView;
@@ -201,11 +203,15 @@ fn diff(report: &mut Report) {
             writeln!(new, "let value_{n} = compute({n});").unwrap();
         }
     }
-    let sides = Sides { old: &old, new: &new };
+    let sides = Sides { path: "a.rs", old: &old, new: &new };
+    let mut code = Highlighter::inline();
     let theme = Theme::default();
     let cost = best(3, 1, || drop(black_box(Diff::new(sides))));
     report.add(("diff", "10,000 lines compared"), cost / 1e3, "ms", 30.0, 300.0);
     let diff = Diff::new(sides);
-    let cost = best(3, 10, || drop(black_box(diff.lines(sides, 4_000..4_040, 120, &theme))));
+    let cost = best(3, 10, || {
+        let mut ink = Ink::new(&mut code);
+        drop(black_box(diff.lines(sides, 4_000..4_040, 120, &theme, &mut ink)));
+    });
     report.add(("diff", "a screen of it drawn"), cost / 1e3, "ms", 3.0, 30.0);
 }

@@ -542,23 +542,29 @@ fn escape_of(c: char) -> String {
 /// `text` with tabs expanded and everything unseen made visible. Line feeds are made visible too:
 /// give it one line.
 pub fn visible(text: &str) -> Cow<'_, str> {
+    visible_from(text, &mut 0)
+}
+
+/// As [`visible`], for a part of a line that begins at `column`, which moves on: tabs end at the
+/// same places however a line is cut.
+pub fn visible_from<'a>(text: &'a str, column: &mut usize) -> Cow<'a, str> {
     let clean = |c: char| !c.is_control() && !is_hidden(c);
     if text.chars().all(clean) {
+        *column += text.chars().count();
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
-    let mut column = 0;
     for c in text.chars() {
         if c == '\t' {
-            let blanks = 4 - column % 4;
+            let blanks = 4 - *column % 4;
             out.extend(std::iter::repeat_n(' ', blanks));
-            column += blanks;
+            *column += blanks;
         } else if clean(c) {
             out.push(c);
-            column += 1;
+            *column += 1;
         } else {
             let shown = escape_of(c);
-            column += shown.len();
+            *column += shown.len();
             out.push_str(&shown);
         }
     }

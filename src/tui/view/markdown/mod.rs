@@ -20,6 +20,7 @@ mod tests;
 use ratatui::text::Line;
 
 use super::ansi;
+use super::code::Ink;
 use super::highlight::Highlighter;
 use super::theme::Theme;
 
@@ -37,8 +38,18 @@ pub fn render_with(
     theme: &Theme,
     code: &mut Highlighter,
 ) -> Vec<Line<'static>> {
+    render_inked(src, width, theme, &mut Ink::new(code))
+}
+
+/// As [`render_with`]; `ink` learns whether colours are still to come.
+pub(crate) fn render_inked(
+    src: &str,
+    width: usize,
+    theme: &Theme,
+    ink: &mut Ink<'_>,
+) -> Vec<Line<'static>> {
     let src = ansi::prose(src);
-    let mut pen = render::Pen { theme, code, pending: false };
+    let mut pen = render::Pen { theme, code: ink.code, pending: false };
     let mut out = Vec::new();
     for piece in scan::pieces(&src) {
         if piece.gap && !out.is_empty() {
@@ -47,5 +58,6 @@ pub fn render_with(
         let key = stream::key_of(&src, piece.start);
         out.extend(render::piece(&src, &piece, width, key, &mut pen));
     }
+    ink.pending |= pen.pending;
     out
 }

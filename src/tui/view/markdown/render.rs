@@ -5,9 +5,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::super::highlight::{Class, Highlighter, Run};
+use super::super::code;
+use super::super::highlight::{Highlighter, Run};
 use super::super::theme::Theme;
-use super::super::width::{cell_width, split_at_width, truncate};
+use super::super::width::{cell_width, truncate};
 use super::inline;
 use super::scan::{Fence, Kind, Marker, Piece, dedent, pieces};
 
@@ -286,33 +287,15 @@ pub(super) fn body_of<'a>(source: &'a str, fence: &Fence) -> &'a str {
 }
 
 fn code_line(text: &str, runs: &[Run], width: usize, theme: &Theme, out: &mut Vec<Line<'static>>) {
-    let shown = super::super::ansi::visible(text);
-    // Colours go by bytes of the source; they fit only where nothing had to be escaped.
-    let runs = if shown.len() == text.len() { runs } else { &[] };
-    let mut cut = shown.len().min(LINE_CAP);
-    while !shown.is_char_boundary(cut) {
+    let mut cut = text.len().min(LINE_CAP);
+    while !text.is_char_boundary(cut) {
         cut -= 1;
     }
-    let mut rest = shown.get(..cut).unwrap_or_default();
     let inner = width.saturating_sub(2).max(1);
-    let mut at = 0;
-    loop {
-        let (row, after) = split_at_width(rest, inner);
-        let (row, after) = if row.is_empty() && !after.is_empty() {
-            let first = after.chars().next().map_or(0, char::len_utf8);
-            after.split_at_checked(first).unwrap_or((after, ""))
-        } else {
-            (row, after)
-        };
-        out.push(code_row(colour(row, at, runs, theme), theme));
-        at += row.len();
-        rest = after;
-        if rest.is_empty() {
-            break;
-        }
-    }
-    if cut < shown.len() {
-        let left = shown.len() - cut;
+    let pieces = code::pieces(text, runs, &[(cut, ())], |class, ()| code::style_of(class, theme));
+    out.extend(code::rows(&pieces, inner).into_iter().map(|(spans, _)| code_row(spans, theme)));
+    if cut < text.len() {
+        let left = text.len() - cut;
         let note = format!("{} {left} bytes more", theme.glyphs.ellipsis);
         out.push(code_row(vec![Span::styled(note, theme.dim)], theme));
     }
@@ -321,40 +304,4 @@ fn code_line(text: &str, runs: &[Run], width: usize, theme: &Theme, out: &mut Ve
 fn code_row(mut spans: Vec<Span<'static>>, theme: &Theme) -> Line<'static> {
     spans.insert(0, Span::styled(format!("{} ", theme.glyphs.bar), theme.border));
     Line::from(spans)
-}
-
-/// The spans of a row of code that begins at byte `from` of its line.
-fn colour(row: &str, from: usize, runs: &[Run], theme: &Theme) -> Vec<Span<'static>> {
-    let mut spans = Vec::new();
-    let mut at = from;
-    let end = from + row.len();
-    for run in runs {
-        let until = (run.end as usize).min(end);
-        if until <= at {
-            continue;
-        }
-        let text = row.get(at - from..until - from).unwrap_or_default();
-        spans.push(Span::styled(text.to_owned(), class(run.class, theme)));
-        at = until;
-    }
-    if at < end {
-        let text = row.get(at - from..).unwrap_or_default();
-        spans.push(Span::styled(text.to_owned(), theme.code_block));
-    }
-    spans
-}
-
-fn class(class: Class, theme: &Theme) -> Style {
-    let syntax = &theme.syntax;
-    match class {
-        Class::Plain => theme.code_block,
-        Class::Comment => syntax.comment,
-        Class::Keyword => syntax.keyword,
-        Class::Text => syntax.string,
-        Class::Constant => syntax.constant,
-        Class::Function => syntax.function,
-        Class::Type => syntax.type_name,
-        Class::Entity => syntax.entity,
-        Class::Punctuation => syntax.punctuation,
-    }
 }

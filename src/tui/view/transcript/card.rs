@@ -6,6 +6,7 @@
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use super::super::code::Ink;
 use super::super::theme::Theme;
 use super::super::width::{cell_width, truncate};
 use super::super::{ansi, markdown};
@@ -79,14 +80,19 @@ pub(super) fn header(block: &Block, desk: &Desk<'_>, now_ms: u64) -> Option<Line
 }
 
 /// All rows of a block that is drawn as a whole.
-pub(super) fn lines(block: &Block, desk: &Desk<'_>, now_ms: u64) -> Vec<Line<'static>> {
+pub(super) fn lines(
+    block: &Block,
+    desk: &Desk<'_>,
+    now_ms: u64,
+    ink: &mut Ink<'_>,
+) -> Vec<Line<'static>> {
     let mut out: Vec<Line<'static>> = header(block, desk, now_ms).into_iter().collect();
     match &block.kind {
         BlockKind::User(message) => prompt(message, desk, &mut out),
         BlockKind::Assistant(message) => reply(message, desk, &mut out),
         BlockKind::Thought(message) => thought(message, desk, &mut out),
         BlockKind::Tool(call) => {
-            output::body(call, desk, &mut out);
+            output::body(call, desk, ink, &mut out);
             children(block, desk, &mut out);
         }
         BlockKind::Subagent(agent) => {
@@ -384,21 +390,6 @@ fn summary(block: &Block, theme: &Theme) -> (String, Style) {
     }
 }
 
-/// What a block is called where it stands alone.
-pub(super) fn name(block: &Block) -> String {
-    match &block.kind {
-        BlockKind::Tool(call) => one_line(&title(call)),
-        BlockKind::Subagent(agent) => one_line(&agent.title),
-        BlockKind::User(_) => "prompt".to_owned(),
-        BlockKind::Assistant(_) => "answer".to_owned(),
-        BlockKind::Thought(_) => "thought".to_owned(),
-        BlockKind::Plan(_) => "plan".to_owned(),
-        BlockKind::Notice(notice) => one_line(&notice.title),
-        BlockKind::TurnEnd(_) => "end of turn".to_owned(),
-        BlockKind::Unknown(unknown) => unknown.name.clone(),
-    }
-}
-
 /// A row with a bar at its left.
 pub(super) fn barred(mut line: Line<'static>, theme: &Theme) -> Line<'static> {
     let bar = format!("{} ", theme.glyphs.bar);
@@ -536,7 +527,7 @@ pub(super) fn tail(text: &str, bytes: usize) -> &str {
 }
 
 /// The first `bytes` bytes, to a character's end.
-pub(super) fn head(text: &str, bytes: usize) -> &str {
+pub(crate) fn head(text: &str, bytes: usize) -> &str {
     let mut to = text.len().min(bytes);
     while !text.is_char_boundary(to) {
         to -= 1;

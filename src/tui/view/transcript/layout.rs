@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use ratatui::text::Line;
 
+use super::super::code::Ink;
 use super::super::highlight::Highlighter;
 use super::super::markdown::stream::{Brush, Stream, Unit, key_of};
 use super::super::theme::Theme;
@@ -320,7 +321,9 @@ impl Layout {
             }
             _ => {
                 let desk = desk(env, fold, segment);
-                (card::lines(block, &desk, env.now_ms), false)
+                let mut ink = Ink::new(code);
+                let lines = card::lines(block, &desk, env.now_ms, &mut ink);
+                (lines, ink.pending)
             }
         };
         segment.height = rows_of(&lines);

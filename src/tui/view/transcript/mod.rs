@@ -24,7 +24,6 @@ mod select;
 mod tests;
 
 use std::collections::HashMap;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use ratatui::buffer::Buffer;
@@ -34,11 +33,14 @@ use ratatui::text::{Line, Span};
 use super::ansi::Row;
 use super::highlight::Highlighter;
 use super::pager::Pager;
+use super::paper::Paper;
 use super::theme::{Theme, ThemeSpec};
+use crate::tui::model::permission::BodyPart;
 use crate::tui::model::transcript::Transcript;
-use crate::tui::model::transcript::block::{Block, BlockId, BlockKind, Plan};
+use crate::tui::model::transcript::block::{BlockId, BlockKind, Plan};
 use crate::tui::model::transcript::body::SpillKey;
 use crate::tui::model::transcript::tool::ToolStatus;
+pub(crate) use card::head;
 use heights::Heights;
 use layout::{Env, Fold, Layout};
 use rows::Slot;
@@ -95,6 +97,8 @@ pub struct TranscriptView {
     kept: usize,
     /// What is shown in full on a page of its own.
     page: Option<(PageKey, Pager)>,
+    /// What is asked, on paper.
+    asked: Option<(Vec<BodyPart>, Paper)>,
     spilled: SpillReader,
 }
 
@@ -142,6 +146,7 @@ impl Default for TranscriptView {
             visible: (0, 0),
             kept: 0,
             page: None,
+            asked: None,
             spilled: SpillReader::default(),
         }
     }
@@ -450,43 +455,65 @@ impl TranscriptView {
         self.spilled = SpillReader(Some(Box::new(read)));
     }
 
-    /// Every row of a block in full, for a page of its own. Made once until the block changes.
-    pub fn block_lines(
+    /// What colours code.
+    pub(in crate::tui::view) fn code(&mut self) -> &mut Highlighter {
+        &mut self.code
+    }
+
+    /// A block in full, for a page of its own. Made once until the block changes.
+    pub(in crate::tui::view) fn block_paper(
         &mut self,
         transcript: &Transcript,
         id: BlockId,
         width: usize,
         theme: &Theme,
-    ) -> Rc<[Line<'static>]> {
+    ) -> (&mut Paper, &mut Highlighter) {
         let rev = transcript.block(id).map_or(0, |block| block.rev);
-        let is_known = |(key, _): &(PageKey, Pager)| matches!(key, PageKey::Block(known, at) if *known == id && *at == rev);
-        if !self.page.as_ref().is_some_and(is_known) {
-            let read = self.spilled.0.as_deref();
+        let read = self.spilled.0.as_deref();
+        let is_known =
+            |key: &PageKey| matches!(key, PageKey::Block(known, at) if *known == id && *at == rev);
+        let known = self.page.take().filter(|(key, _)| is_known(key));
+        let (_, pager) = self.page.insert(known.unwrap_or_else(|| {
             let pager = Pager::of_block(transcript, id, |key| read.and_then(|read| read(key)));
-            self.page = pager.map(|pager| (PageKey::Block(id, rev), pager));
-        }
-        match &mut self.page {
-            Some((_, pager)) => pager.lines(width, theme),
-            None => Rc::from([]),
-        }
+            (PageKey::Block(id, rev), pager.unwrap_or_else(|| Pager::of_text("")))
+        }));
+        (pager.paper(width, theme, &mut self.code), &mut self.code)
     }
 
-    /// Every row of a text, for a page of its own. Made once.
-    pub fn text_lines(
+    /// A text, for a page of its own. Made once.
+    pub(in crate::tui::view) fn text_paper(
         &mut self,
         text: &Arc<str>,
         width: usize,
         theme: &Theme,
-    ) -> Rc<[Line<'static>]> {
-        let is_known = |(key, _): &(PageKey, Pager)| matches!(key, PageKey::Text(known) if Arc::ptr_eq(known, text));
-        if !self.page.as_ref().is_some_and(is_known) {
-            let pager = Pager::of_text("", &**text);
-            self.page = Some((PageKey::Text(Arc::clone(text)), pager));
-        }
-        match &mut self.page {
-            Some((_, pager)) => pager.lines(width, theme),
-            None => Rc::from([]),
-        }
+    ) -> (&mut Paper, &mut Highlighter) {
+        let is_known =
+            |key: &PageKey| matches!(key, PageKey::Text(known) if Arc::ptr_eq(known, text));
+        let known = self.page.take().filter(|(key, _)| is_known(key));
+        let (_, pager) = self.page.insert(
+            known.unwrap_or_else(|| (PageKey::Text(Arc::clone(text)), Pager::of_text(&**text))),
+        );
+        (pager.paper(width, theme, &mut self.code), &mut self.code)
+    }
+
+    /// What is asked, which `write` puts on paper once for a width. It is known by every byte of
+    /// it: what is approved must never be an older question's text.
+    pub(in crate::tui::view) fn asked(
+        &mut self,
+        body: &[BodyPart],
+        width: usize,
+        theme: &Theme,
+        write: impl FnOnce(&mut Paper, &mut Highlighter),
+    ) -> (&mut Paper, &mut Highlighter) {
+        let is_known =
+            |(known, paper): &(Vec<BodyPart>, Paper)| known == body && paper.fits(width, theme);
+        let known = self.asked.take().filter(is_known);
+        let (_, paper) = self.asked.insert(known.unwrap_or_else(|| {
+            let mut paper = Paper::new(width, theme);
+            write(&mut paper, &mut self.code);
+            (body.to_vec(), paper)
+        }));
+        (paper, &mut self.code)
     }
 
     /// Looks for a text in everything, folded or not, goes to a match near the end of what is on
@@ -517,11 +544,6 @@ impl TranscriptView {
     pub fn matches(&self) -> Option<(usize, usize)> {
         self.search.as_ref().map(Search::count)
     }
-}
-
-/// What a pager of the block is titled.
-pub(crate) fn title_of(block: &Block) -> String {
-    card::name(block)
 }
 
 /// A printed row, wrapped.

@@ -7,6 +7,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::super::ansi::{self, Output, Row};
+use super::super::code::Ink;
 use super::super::diff::{self, Diff, Sides};
 use super::super::markdown;
 use super::super::theme::Theme;
@@ -58,7 +59,12 @@ fn texts<'a>(
 }
 
 /// Draws everything under the header of a tool's card.
-pub(super) fn body(call: &ToolCall, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
+pub(super) fn body(
+    call: &ToolCall,
+    desk: &Desk<'_>,
+    ink: &mut Ink<'_>,
+    out: &mut Vec<Line<'static>>,
+) {
     let theme = desk.theme;
     let inner = Desk { width: desk.width.saturating_sub(2).max(1), ..*desk };
     let mut rows: Vec<Line<'static>> = Vec::new();
@@ -68,7 +74,7 @@ pub(super) fn body(call: &ToolCall, desk: &Desk<'_>, out: &mut Vec<Line<'static>
     reason(call, &inner, &mut rows);
     for part in &call.parts {
         match part {
-            ToolPart::Diff(part) => change(call, part, &inner, &mut rows),
+            ToolPart::Diff(part) => change(call, part, &inner, ink, &mut rows),
             ToolPart::Text(body) => printed(call, body, &inner, &mut rows),
             ToolPart::Terminal(id) => {
                 if let Some(terminal) = desk.transcript.terminal(id) {
@@ -231,7 +237,13 @@ pub(super) fn row_lines(row: &Row, width: usize, base: Style, theme: &Theme) -> 
     markdown::wrap_line(&line, width)
 }
 
-fn change(call: &ToolCall, part: &DiffPart, desk: &Desk<'_>, rows: &mut Vec<Line<'static>>) {
+fn change(
+    call: &ToolCall,
+    part: &DiffPart,
+    desk: &Desk<'_>,
+    ink: &mut Ink<'_>,
+    rows: &mut Vec<Line<'static>>,
+) {
     let theme = desk.theme;
     let old = part.old.as_ref().map_or(Some(""), Body::whole);
     let (Some(old), Some(new)) = (old, part.new.whole()) else {
@@ -241,14 +253,14 @@ fn change(call: &ToolCall, part: &DiffPart, desk: &Desk<'_>, rows: &mut Vec<Line
         rows.push(Line::styled("too large for the card: open the pager", theme.dim));
         return;
     };
-    let sides = Sides { old, new };
+    let sides = Sides { path: &part.path, old, new };
     let diff = Diff::new(sides);
     // The card's title mostly names the file already.
     let path = if call.title.contains(&part.path) { "" } else { &part.path };
     rows.push(diff::header(path, &diff, part.old.is_none(), desk.width, theme));
     let limit = if desk.expanded { OPEN_DIFF } else { FOLDED_DIFF };
     let total = diff.len(desk.width);
-    let lines = diff.lines(sides, 0..limit.min(total), desk.width, theme);
+    let lines = diff.lines(sides, 0..limit.min(total), desk.width, theme, ink);
     if !desk.expanded && lines.len() > limit * 2 {
         rows.extend(lines.into_iter().take(limit * 2));
         rows.push(more(total as u64, "row", theme));
