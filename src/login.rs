@@ -19,7 +19,7 @@ pub fn run(
     let failed = |err| AppError::failed("cannot write").caused_by(err);
     let look = || sign_in(&AccountFiles::read(&config.zcode_home, None));
     let mut state = look();
-    write!(out, "{}", page(&state)).map_err(failed)?;
+    write!(out, "{}{}", page(&state), live_check(config)).map_err(failed)?;
     if let Some(input) = input {
         while !state.is_usable() {
             write!(out, "\nPress Enter when you have signed in (q and Enter to leave): ")
@@ -38,6 +38,15 @@ pub fn run(
         return Ok(());
     }
     Err(AppError::new(ErrorKind::SignInNeeded, "not signed in"))
+}
+
+/// Whether anything is asked over the network; that is the user's choice, so it is said.
+fn live_check(config: &Config) -> &'static str {
+    if config.live_entitlement {
+        "The live check is on: the services of your plans are asked whether they are valid.\n"
+    } else {
+        "The live check is off: nothing is asked over the network.\n"
+    }
 }
 
 /// The state in words.

@@ -277,6 +277,42 @@ pub async fn feed(spec: &ChildSpec, text: &[u8], limit: Duration) -> io::Result<
     Ok(status)
 }
 
+/// Runs a command that takes `text` on its standard input, and returns its status and what it
+/// writes, up to `most` bytes.
+///
+/// # Errors
+/// When it cannot be started, or takes longer than `limit`; then it is killed.
+pub async fn exchange(
+    spec: &ChildSpec,
+    text: &[u8],
+    limit: Duration,
+    most: u64,
+) -> io::Result<(ExitStatus, Vec<u8>)> {
+    let mut child =
+        Child::spawn(&ChildSpec { input: Input::Pipe, watched: false, ..spec.clone() })?;
+    let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+    let run = async {
+        let write = async {
+            let Some(mut stdin) = stdin else { return Ok(()) };
+            tokio::io::AsyncWriteExt::write_all(&mut stdin, text).await
+        };
+        let read = async {
+            let mut out = Vec::new();
+            if let Some(stdout) = stdout {
+                let mut reader = tokio::io::AsyncReadExt::take(stdout, most);
+                tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut out).await?;
+            }
+            io::Result::Ok(out)
+        };
+        // A command that ends without reading its input says why by its status.
+        let (_written, out) = futures::future::join(write, read).await;
+        io::Result::Ok((child.wait().await?, out?))
+    };
+    tokio::time::timeout(limit, run)
+        .await
+        .map_err(|_elapsed| io::Error::new(io::ErrorKind::TimedOut, "it took too long"))?
+}
+
 /// Starts a program that takes over our terminal, such as an editor: it shares our standard
 /// streams and our process group, so that the terminal's keys and signals reach it.
 ///

@@ -29,6 +29,21 @@ pub enum Source {
     Nothing,
 }
 
+impl Source {
+    /// The source in words, and how far it can be trusted.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Live => "its service says so, asked just now",
+            Self::OwnKey => "config.json has a key for it",
+            Self::PlanCache => {
+                "coding-plan-cache.json lists it; a plan that ended can stay there for days"
+            }
+            Self::Selected => "setting.json has it selected",
+            Self::Nothing => "nothing speaks for it",
+        }
+    }
+}
+
 /// One account provider of the built-in table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entitlement {

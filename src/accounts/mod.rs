@@ -1,18 +1,25 @@
 //! Who is signed in and which plans may be used: read from ZCode's own files, computed purely.
 //!
 //! Reads a handful of small files and writes, logs and keeps nothing. Values that ZCode encrypted
-//! (`enc:v1:…`) are never opened. A key leaves this module in one way only: as the answer to the
-//! user's own engine that asks for it ([`header_answer`]). Called by `bridge::session` (what to
-//! tell a new engine), by the engine's header policy, and by `login`, `doctor` and `quota`.
+//! (`enc:v1:…`) are never opened. A key leaves this module in two ways only: as the answer to the
+//! user's own engine that asks for it ([`header_answer`]), and to the service that it is for, when the
+//! user turned the live check on ([`Live`]). Called by `bridge::session` (what to tell an engine), by
+//! the engine's header policy, and by `login`, `doctor` and `quota`.
 
 mod entitlement;
 mod files;
+mod http;
+mod limits;
+mod live;
+pub mod quota;
 mod sign_in;
 
 pub use entitlement::{
     Entitlement, LiveAnswers, Source, entitlements, header_answer, update_params,
 };
 pub use files::{AccountFiles, Stamp};
+pub use limits::{Limits, Window};
+pub use live::Live;
 pub use sign_in::{Channel, SignIn, sign_in};
 
 /// The two account families and where each signs in.

@@ -7,10 +7,8 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::report::Check;
-use crate::accounts::{
-    AccountFiles, Entitlement, LiveAnswers, SignIn, Source, entitlements, sign_in,
-};
-use crate::bridge::engine::{Engine, EngineError, discovery, environment};
+use crate::accounts::{AccountFiles, Entitlement, Live, SignIn, Source, entitlements, sign_in};
+use crate::bridge::engine::{Engine, EngineError, discovery};
 use crate::config::Config;
 use crate::process::{self, ChildSpec};
 
@@ -151,21 +149,42 @@ async fn answers(config: &Config) -> Check {
     }
 }
 
-pub(super) fn accounts(config: &Config) -> Vec<Check> {
+pub(super) async fn accounts(config: &Config) -> Vec<Check> {
     if config.engine.demo.is_some() {
         return Vec::new();
     }
-    let table = discovery::locate(&config.env, &config.home)
-        .ok()
-        .and_then(|entry| environment::provider_table(config, &entry.path));
+    let table = discovery::provider_table(config);
     let files = AccountFiles::read(&config.zcode_home, table.as_deref());
-    let mut checks = vec![signed_in(&sign_in(&files))];
+    let state = sign_in(&files);
+    let live = Live::of(config, false).await;
+    let mut checks = vec![signed_in(&state), live_check(live.as_ref())];
     checks.extend(files.problems.iter().map(|(name, problem)| {
         Check::warning(ACCOUNTS, name, problem, "open the ZCode app, which writes this file anew")
     }));
-    checks.extend(channels(&sign_in(&files)));
-    checks.extend(entitlements(&files, &LiveAnswers::new()).iter().filter_map(plan));
+    checks.extend(channels(&state));
+    let answers = live.map(|live| live.answers).unwrap_or_default();
+    checks.extend(entitlements(&files, &answers).iter().filter_map(plan));
     checks
+}
+
+/// Whether the services were asked, and what kept them from answering.
+fn live_check(live: Option<&Live>) -> Check {
+    let name = "live check";
+    match live {
+        None => {
+            Check::ok(ACCOUNTS, name, "off: plans are judged by ZCode's files, nothing is asked")
+        }
+        Some(live) if live.problems.is_empty() => {
+            let text = format!("on: {} plan(s) answered for", live.answers.len());
+            Check::ok(ACCOUNTS, name, text)
+        }
+        Some(live) => Check::warning(
+            ACCOUNTS,
+            name,
+            format!("on, but\n  {}", live.problems.join("\n  ")),
+            "until it works plans are judged by ZCode's files; accounts.liveCheck turns it off",
+        ),
+    }
 }
 
 fn signed_in(state: &SignIn) -> Check {
@@ -224,15 +243,10 @@ fn channels(state: &SignIn) -> Option<Check> {
 
 /// A plan that may be used, and what says so; a cache can be wrong by days.
 fn plan(entitlement: &Entitlement) -> Option<Check> {
-    let from = match entitlement.source {
-        Source::Live => "asked just now",
-        Source::OwnKey => "config.json has a key for it",
-        Source::PlanCache => {
-            "coding-plan-cache.json lists it; a plan that ended can stay there for days"
-        }
-        Source::Selected => "setting.json has it selected",
-        Source::Nothing => return None,
-    };
+    if entitlement.source == Source::Nothing {
+        return None;
+    }
+    let from = entitlement.source.words();
     let state = if entitlement.entitled { "usable" } else { "not valid" };
     Some(Check::ok(ACCOUNTS, &entitlement.account_id, format!("{state} ({from})")))
 }

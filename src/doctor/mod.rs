@@ -47,7 +47,7 @@ async fn page(config: &Config, args: &DoctorArgs) -> Page {
     let mut checks = vec![Check::ok("program", "version", crate::cli::VERSION)];
     checks.extend(files::programs_on_path(&config.env, crate::process::own_binary().as_deref()));
     checks.extend(engine::checks(config, !args.no_probe).await);
-    checks.extend(engine::accounts(config));
+    checks.extend(engine::accounts(config).await);
     checks.extend(files::checks(config));
     checks.extend(terminal::checks(&config.env).await);
     Page { checks }

@@ -27,7 +27,11 @@ const MAX_PROMPT: u64 = 32 * 1024 * 1024;
 
 /// Runs one turn; returns when it is over and everything it started has ended.
 pub fn run(config: Config, args: &RunArgs) -> Result<(), AppError> {
-    let plan = plan(args, &mut std::io::stdin().lock(), std::io::stdin().is_terminal())?;
+    let mut plan = plan(args, &mut std::io::stdin().lock(), std::io::stdin().is_terminal())?;
+    if args.agent.is_none() {
+        // Set by name, so that a model of the settings which is not there ends the run aloud.
+        plan.model.clone_from(&config.session.model);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

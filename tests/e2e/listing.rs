@@ -41,5 +41,9 @@ fn quota_says_what_is_known_and_what_is_not() {
     let world = World::new();
     let run = world.run(&["quota"]);
     assert_eq!(run.code, Some(0));
-    assert!(run.stdout.contains("No plan") && run.stdout.contains("no request"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("No plan") && run.stdout.contains("nothing goes\nto the network"),
+        "{}",
+        run.stdout
+    );
 }

@@ -14,6 +14,7 @@
 )]
 #![allow(dead_code, reason = "the terminal's tests come with the terminal")]
 
+mod accounts;
 mod cli;
 mod foreign;
 mod listing;

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-struct Editor {
+pub(crate) struct Editor {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
 }
 
 impl Editor {
-    fn start(world: &World, args: &[&str]) -> Self {
+    pub(crate) fn start(world: &World, args: &[&str]) -> Self {
         let mut child = world
             .command(args)
             .stdin(Stdio::piped())
@@ -29,18 +29,18 @@ impl Editor {
         Self { child, stdin, stdout }
     }
 
-    fn send(&mut self, message: &Value) {
+    pub(crate) fn send(&mut self, message: &Value) {
         writeln!(self.stdin.as_mut().unwrap(), "{message}").unwrap();
     }
 
-    fn receive(&mut self) -> Value {
+    pub(crate) fn receive(&mut self) -> Value {
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|err| panic!("{err}: {line:?}"))
     }
 
     /// Sends a request and returns its answer and what came before it.
-    fn ask(&mut self, method: &str, params: &Value) -> (Value, Vec<Value>) {
+    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> (Value, Vec<Value>) {
         self.send(&json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params}));
         let mut before = Vec::new();
         loop {
@@ -53,7 +53,7 @@ impl Editor {
     }
 
     /// Opens a session; returns its id.
-    fn open(&mut self, world: &World) -> String {
+    pub(crate) fn open(&mut self, world: &World) -> String {
         let hello = json!({"protocolVersion": 1, "clientCapabilities": {}});
         let (answer, before) = self.ask("initialize", &hello);
         assert_eq!(before, Vec::<Value>::new());
@@ -73,7 +73,7 @@ impl Editor {
     }
 
     /// Reads to the end; every line must be JSON.
-    fn end(mut self) -> ExitStatus {
+    pub(crate) fn end(mut self) -> ExitStatus {
         drop(self.stdin.take());
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).unwrap();

@@ -32,3 +32,23 @@ fn the_mouse_and_colours_can_be_left_to_the_terminal() {
     let set = written(&world);
     assert!(!set.contains("\x1b[?1002h") && !set.contains("38;2;"), "{set:?}");
 }
+
+#[test]
+fn a_model_that_is_not_there_is_told_on_the_screen_and_the_chat_goes_on() {
+    let world = World::new();
+    settings(&world, r#"{"session": {"model": "nonesuch"}}"#);
+    let mut t = Terminal::start(&world, &["tui", "--demo", "--demo-pace", "0"], 100, 30);
+    t.wait_for("The model asked for is not used");
+    t.wait_for("nonesuch");
+    t.keys("hello\r");
+    t.wait_for("take two cells each");
+    t.signal(Signal::TERM);
+    t.wait_exit();
+    let run = world.run(&["run", "--demo", "--demo-pace", "0", "hello"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("nonesuch") && run.stderr.contains("choose one of"),
+        "{}",
+        run.stderr
+    );
+}

@@ -110,6 +110,12 @@ fn arguments(config: &Config, entry: &Entry, by_node: bool) -> Vec<OsString> {
     args
 }
 
+/// The provider table that the engine of these settings would be given, if there is an engine.
+pub fn provider_table(config: &Config) -> Option<PathBuf> {
+    let entry = locate(&config.env, &config.home).ok()?;
+    environment::provider_table(config, &entry.path)
+}
+
 /// Finds the engine: `ZCODE_CJS`, `ZCODE_BIN`, `zcode` on `PATH`, the desktop app.
 pub fn locate(env: &Env, home: &Path) -> Result<Entry, EngineError> {
     let mut looked_for = Vec::new();

@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::error::{EngineError, RpcError};
 use super::event::{EngineEvent, EngineExit, WireId};
 use super::wire;
+use crate::accounts::LiveAnswers;
 
 /// Our ids begin here, so that they never meet an engine's own integer ids.
 const FIRST_ID: u64 = 10_000_001;
@@ -40,6 +41,8 @@ pub(super) enum Command {
     Attach { session_id: String, events: mpsc::Sender<EngineEvent> },
     /// Stop routing them.
     Detach { session_id: String },
+    /// What the accounts' services said of plans.
+    Plans(LiveAnswers),
     /// End the engine.
     Shutdown { done: oneshot::Sender<()> },
 }
@@ -119,6 +122,11 @@ impl EngineHandle {
     /// conversation, to that topic): its events, state, frames, requests, and `Exited`.
     pub fn attach(&self, session_id: impl Into<String>, events: mpsc::Sender<EngineEvent>) {
         self.command(Command::Attach { session_id: session_id.into(), events });
+    }
+
+    /// Has requests for provider headers answered by what the accounts' services said of plans.
+    pub fn know_plans(&self, live: LiveAnswers) {
+        self.command(Command::Plans(live));
     }
 
     /// Undoes [`Self::attach`]; the session's events go to the default from now on.

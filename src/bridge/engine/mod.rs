@@ -67,7 +67,11 @@ impl Engine {
         default_events: mpsc::Sender<EngineEvent>,
     ) -> Result<EngineHandle, EngineError> {
         let launch = discovery::launch(config, cwd).await?;
-        let policy = policy::Policy { zcode_home: config.zcode_home.clone(), table: launch.table };
+        let policy = policy::Policy {
+            zcode_home: config.zcode_home.clone(),
+            table: launch.table,
+            ..policy::Policy::default()
+        };
         Self::spawn(&launch.spec, policy, Trace::of(config), default_events)
     }
 

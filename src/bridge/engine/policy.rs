@@ -15,6 +15,8 @@ pub struct Policy {
     pub zcode_home: PathBuf,
     /// The provider table that the engine was given.
     pub table: Option<PathBuf>,
+    /// What the accounts' services said of plans, when they were asked.
+    pub live: LiveAnswers,
 }
 
 impl Policy {
@@ -23,7 +25,7 @@ impl Policy {
         let selected = params.pointer("/modelSelection/providerId");
         let provider = params.get("providerId").or(selected).and_then(Value::as_str);
         let files = AccountFiles::read(&self.zcode_home, self.table.as_deref());
-        header_answer(&files, &LiveAnswers::default(), provider.unwrap_or("this provider"))
+        header_answer(&files, &self.live, provider.unwrap_or("this provider"))
     }
 }
 
@@ -47,7 +49,8 @@ mod tests {
             format!(r#"{{"config": {{"providerConfigRules": {{"providerRules": [{rule}]}}}}}}"#),
         )
         .unwrap();
-        let policy = Policy { zcode_home: dir.path().to_owned(), table: Some(table) };
+        let policy =
+            Policy { zcode_home: dir.path().to_owned(), table: Some(table), ..Policy::default() };
         let id = "account:zai-individual-coding-plan";
         for params in [json!({"providerId": id}), json!({"modelSelection": {"providerId": id}})] {
             let answer = policy.provider_headers(&params);

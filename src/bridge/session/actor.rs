@@ -6,6 +6,7 @@
 //! Started by the registry.
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -24,10 +25,12 @@ use super::machine::{
 };
 use super::merge::Held;
 use super::registry::{Fork, ToRegistry};
+use crate::accounts::quota;
 use crate::approvals::{ApprovalBridge, Verdict};
 use crate::bridge::engine::event::EngineEvent;
-use crate::bridge::engine::{EngineError, EngineHandle, RpcError};
+use crate::bridge::engine::{EngineError, EngineHandle, RpcError, discovery};
 use crate::bridge::stdio::Outflow;
+use crate::config::Config;
 
 /// Events that may wait for a session; a full mailbox holds the engine's reader back.
 const EVENTS: usize = 1024;
@@ -58,6 +61,7 @@ pub(crate) struct Surroundings {
     pub(crate) mailbox: mpsc::Receiver<ToSession>,
     pub(crate) approvals: Option<ApprovalBridge>,
     pub(crate) outflow: Outflow,
+    pub(crate) config: Arc<Config>,
 }
 
 /// What a future of the actor's came to.
@@ -83,6 +87,7 @@ struct Actor {
     deadlines: BTreeSet<(Instant, Token)>,
     timers: HashMap<Token, Instant>,
     outflow: Outflow,
+    config: Arc<Config>,
     /// The last update, while the session is behind its engine.
     held: Held,
     next_req: u64,
@@ -92,7 +97,7 @@ struct Actor {
 
 /// Runs a session until it ends or the bridge does.
 pub(crate) async fn run(seed: Seed, around: Surroundings) {
-    let Surroundings { client, registry, mut mailbox, approvals, outflow } = around;
+    let Surroundings { client, registry, mut mailbox, approvals, outflow, config } = around;
     let (events, mut event_rx) = mpsc::channel(EVENTS);
     let mut actor = Actor {
         acp_id: seed.acp_id.clone(),
@@ -108,6 +113,7 @@ pub(crate) async fn run(seed: Seed, around: Surroundings) {
         approvals,
         external: HashMap::new(),
         outflow: outflow.clone(),
+        config,
         deadlines: BTreeSet::new(),
         timers: HashMap::new(),
         held: Held::default(),
@@ -337,6 +343,7 @@ impl Actor {
             }
             Effect::Adopt { req, made } => self.adopt(req, made),
             Effect::Room { token } => self.await_room(token),
+            Effect::ReadQuota { req } => self.read_quota(req),
             Effect::Ended => self.ended = true,
         }
     }
@@ -413,6 +420,21 @@ impl Actor {
         self.tell_registry(ToRegistry::Engine { cwd: self.machine.seed.cwd.clone(), reply });
         self.arrivals.push(
             async move { Arrival::Engine(token, outcome.await.unwrap_or(Err(EngineError::Closed))) }.boxed(),
+        );
+    }
+
+    /// Reads what is known of plans; with the live check on this takes a moment.
+    fn read_quota(&mut self, req: ReqId) {
+        let (config, engine) = (self.config.clone(), self.engine.clone());
+        self.arrivals.push(
+            async move {
+                let given = engine.as_ref().and_then(|engine| engine.provider_table());
+                let found =
+                    given.map(Path::to_owned).or_else(|| discovery::provider_table(&config));
+                let page = quota::page(&config, found.as_deref()).await;
+                Arrival::Input(Input::Quota(req, page))
+            }
+            .boxed(),
         );
     }
 

@@ -15,10 +15,13 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
+use super::accounts::{self, Told};
 use super::actor::{self, Surroundings, ToSession};
 use super::alias::{Alias, AliasFile, ModelChoice};
 use super::listing::{self, Cursor, Directory};
-use super::machine::{Forked, Record, Request, Seed, Settings, invalid_params, session_not_found};
+use super::machine::{
+    Forked, Record, Request, Seed, Settings, invalid_params, join_remarks, session_not_found,
+};
 use super::{failure, providers};
 use crate::approvals::ApprovalBridge;
 use crate::bridge::engine::event::{EngineEvent, EngineRequest};
@@ -73,8 +76,10 @@ pub(crate) enum ToRegistry {
     },
     /// A fork was made.
     Adopt(Box<Fork>),
-    /// The engine that was being started is there, or is not.
-    Started(Result<EngineHandle, EngineError>),
+    /// The engine that was being started is there and knows the accounts' plans, or is not.
+    Started(Result<(EngineHandle, Told), EngineError>),
+    /// An engine that runs was told of plans anew.
+    Told(Told),
 }
 
 /// A fork that the engine made.
@@ -120,6 +125,8 @@ pub(crate) struct Registry {
     actors: JoinSet<String>,
     engine: EngineState,
     events: mpsc::Sender<EngineEvent>,
+    /// What the engine knows of the accounts' plans.
+    told: Told,
     traits: ClientTraits,
     approvals: Option<ApprovalBridge>,
     outflow: Outflow,
@@ -155,6 +162,7 @@ pub(crate) async fn run(config: Arc<Config>, client: ConnectionTo<Client>, chann
         actors: JoinSet::new(),
         engine: EngineState::None,
         events,
+        told: Told::default(),
         traits: ClientTraits::default(),
         approvals,
         outflow,
@@ -193,7 +201,8 @@ impl Registry {
             ToRegistry::Engine { cwd, reply } => self.with_engine(&cwd, reply),
             ToRegistry::Record { acp_id, record } => self.record(&acp_id, record),
             ToRegistry::Adopt(fork) => self.adopt(*fork),
-            ToRegistry::Started(outcome) => self.started(&outcome),
+            ToRegistry::Started(outcome) => self.started(outcome),
+            ToRegistry::Told(told) => self.told = told,
         }
     }
 
@@ -238,7 +247,7 @@ impl Registry {
         };
         self.remember(&id, alias);
         let mut seed = self.seed(&id, cwd);
-        seed.remark = servers.remark();
+        seed.remark = join_remarks(seed.remark, servers.remark());
         seed.mcp = servers.entries;
         self.start_session(seed);
         self.hand_to_session(&id, Request::New, responder);
@@ -312,10 +321,11 @@ impl Registry {
 
     fn seed(&self, id: &str, cwd: PathBuf) -> Seed {
         let files = providers::read(&self.config.zcode_home);
-        let mut settings = Settings::before_engine(&self.config.session, &files);
+        let mut settings = Settings::before_engine(&files);
         if let Some(demo) = &self.config.engine.demo {
             settings.expect_snapshot(&sim::installation(demo.profile.as_deref()));
         }
+        let remark = settings.prefer(&self.config.session);
         Seed {
             acp_id: id.to_owned(),
             nonce: uuid::Uuid::new_v4().simple().to_string(),
@@ -325,7 +335,7 @@ impl Registry {
             mcp: Vec::new(),
             traits: self.traits.clone(),
             settings,
-            remark: None,
+            remark,
             ask_timeout: self.config.interaction_timeout,
             external_approvals: self.approvals.is_some(),
             steer_limits: Limits {
@@ -352,6 +362,7 @@ impl Registry {
             mailbox: mailbox_rx,
             approvals: self.approvals.clone(),
             outflow: self.outflow.clone(),
+            config: self.config.clone(),
         };
         self.actors.spawn(async move {
             actor::run(seed, around).await;
@@ -376,6 +387,9 @@ impl Registry {
             if self.aliases.find(id, unix_ms()).is_some() {
                 self.start_known(id, Path::new("/"));
             }
+        }
+        if matches!(request, Request::Prompt(_)) {
+            self.tell_of_changed_accounts();
         }
         let Some(entry) = self.sessions.get(id) else {
             return reject(responder, session_not_found(id));
@@ -409,7 +423,7 @@ impl Registry {
         seed.engine_sid = Some(engine_sid.clone());
         seed.workspace = workspace;
         seed.mcp = if mcp.is_empty() { inherited } else { mcp };
-        seed.remark = remark;
+        seed.remark = join_remarks(seed.remark, remark);
         self.start_session(seed);
         self.hand_to_session(&engine_sid, Request::Forked, responder);
     }
@@ -458,7 +472,9 @@ impl Registry {
     ) {
         match &mut self.engine {
             EngineState::Up(engine) if engine.is_alive() => {
-                reply.send(Ok(engine.clone())).ok();
+                let engine = engine.clone();
+                self.tell_of_changed_accounts();
+                reply.send(Ok(engine)).ok();
             }
             EngineState::Starting(waiting) => waiting.push(reply),
             _ => {
@@ -466,16 +482,28 @@ impl Registry {
                 let (config, events, itself) =
                     (self.config.clone(), self.events.clone(), self.itself.clone());
                 let cwd = engine_directory(cwd);
+                let before = self.told.live();
                 tokio::spawn(async move {
-                    let outcome = Engine::start(&config, &cwd, events).await;
+                    let live = accounts::live_answers(&config, before);
+                    let start = Engine::start(&config, &cwd, events);
+                    let outcome = match futures::future::join(start, live).await {
+                        (Ok(engine), live) => {
+                            Ok((engine.clone(), accounts::tell(config, engine, live).await))
+                        }
+                        (Err(error), _) => Err(error),
+                    };
                     itself.send(ToRegistry::Started(outcome)).await.ok();
                 });
             }
         }
     }
 
-    fn started(&mut self, outcome: &Result<EngineHandle, EngineError>) {
-        let state = match outcome {
+    fn started(&mut self, outcome: Result<(EngineHandle, Told), EngineError>) {
+        let outcome = outcome.map(|(engine, told)| {
+            self.told = told;
+            engine
+        });
+        let state = match &outcome {
             Ok(engine) => EngineState::Up(engine.clone()),
             Err(_) => EngineState::None,
         };
@@ -485,6 +513,26 @@ impl Registry {
         for reply in waiting {
             reply.send(outcome.clone()).ok();
         }
+    }
+
+    /// Tells the engine again when ZCode's account files have changed: at once by the files, and
+    /// once more if the services, where they are asked, say otherwise.
+    fn tell_of_changed_accounts(&mut self) {
+        let EngineState::Up(engine) = &self.engine else { return };
+        if !self.told.is_stale(&self.config) {
+            return;
+        }
+        self.told.refresh_stamp(&self.config);
+        let (config, engine, itself) = (self.config.clone(), engine.clone(), self.itself.clone());
+        let (told, sent) = accounts::send(&config, &engine, self.told.live());
+        tokio::spawn(async move {
+            let mut told = accounts::finish(told, sent).await;
+            let live = accounts::live_answers(&config, told.live()).await;
+            if !told.needs_none && live != told.live() {
+                told = accounts::tell(config, engine, live).await;
+            }
+            itself.send(ToRegistry::Told(told)).await.ok();
+        });
     }
 
     fn list(&mut self, request: &acp::ListSessionsRequest, responder: Responder<Value>) {

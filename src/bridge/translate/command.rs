@@ -24,6 +24,8 @@ pub enum Command {
     Thought(Option<String>),
     /// The MCP servers and how they stand.
     Mcp,
+    /// What is known of plans and their quota.
+    Quota,
     /// Background tasks; `Some` cancels the one named.
     Tasks(Option<String>),
     /// A command of the desktop app that cannot work here, by name.
@@ -63,7 +65,7 @@ const UNAVAILABLE: [&str; 8] =
     ["plugins", "login", "logout", "new", "locale", "expert", "effort", "rewind"];
 
 /// The bridge's own commands: name, description, hint for the argument.
-const OWN: [(&str, &str, Option<&str>); 9] = [
+const OWN: [(&str, &str, Option<&str>); 10] = [
     ("compact", "Shorten the conversation so far", Some("what to keep in focus (optional)")),
     (
         "goal",
@@ -76,6 +78,7 @@ const OWN: [(&str, &str, Option<&str>); 9] = [
     ("mode", "Use another mode", Some("plan, build, edit, yolo or auto")),
     ("thought", "Use another thought level", Some("level")),
     ("mcp", "Show the MCP servers and how they stand", None),
+    ("quota", "Show plans, providers and what is known of their quota", None),
     ("tasks", "Show background tasks, or cancel one", Some("cancel <task id> (optional)")),
 ];
 
@@ -96,6 +99,7 @@ pub fn parse(words: &str, is_engine_command: impl Fn(&str) -> bool) -> Option<Co
         "mode" => Command::Mode(argument()),
         "thought" => Command::Thought(argument()),
         "mcp" => Command::Mcp,
+        "quota" => Command::Quota,
         "tasks" => {
             let id = rest.strip_prefix("cancel").unwrap_or(rest).trim();
             Command::Tasks((!id.is_empty()).then(|| id.to_owned()))
@@ -174,6 +178,7 @@ mod tests {
             ("/mode", Some(Command::Mode(None))),
             ("/thought high", Some(Command::Thought(text("high")))),
             ("/mcp", Some(Command::Mcp)),
+            ("/quota", Some(Command::Quota)),
             ("/tasks", Some(Command::Tasks(None))),
             ("/tasks cancel exec_1", Some(Command::Tasks(text("exec_1")))),
             ("/login", Some(Command::Unavailable("login".into()))),
@@ -214,6 +219,7 @@ mod tests {
                 "mode",
                 "thought",
                 "mcp",
+                "quota",
                 "tasks",
                 "lab-review",
                 "init",
@@ -221,9 +227,9 @@ mod tests {
             ]
         );
         assert_eq!(
-            list[9],
+            list[10],
             json!({"name": "lab-review", "description": "Review", "input": {"hint": "path"}})
         );
-        assert_eq!(list[10], json!({"name": "init", "description": "A command of the engine"}));
+        assert_eq!(list[11], json!({"name": "init", "description": "A command of the engine"}));
     }
 }

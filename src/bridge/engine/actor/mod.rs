@@ -365,6 +365,7 @@ impl Actor {
                 self.interactions.forget_session(&session_id);
                 self.routes.remove(&session_id);
             }
+            Command::Plans(live) => self.policy.live = live,
             Command::Shutdown { done } => drop(done),
         }
     }

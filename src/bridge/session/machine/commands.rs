@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::extensions::{Job, RunningJob};
 use super::settings::AskedBy;
-use super::{Cont, Machine, ReqId};
+use super::{Cont, Effect, Machine, ReqId};
 use crate::bridge::engine::EngineError;
 use crate::bridge::session::failure;
 use crate::bridge::translate::command::{self, Command};
@@ -88,6 +88,10 @@ impl Machine {
                 self.finish_command(req, &text);
                 return true;
             }
+            Command::Quota => {
+                self.emit(Effect::ReadQuota { req });
+                return true;
+            }
             Command::Model(value) => return self.setting_command(req, "model", value),
             Command::Mode(value) => return self.setting_command(req, "mode", value),
             Command::Thought(value) => return self.setting_command(req, "thought", value),
@@ -116,6 +120,11 @@ impl Machine {
         self.next += 1;
         self.update(notice::reply(text, &id));
         self.respond_with(req, &acp::PromptResponse::new(acp::StopReason::EndTurn));
+    }
+
+    /// As it stands, not as prose: the figures are in columns.
+    pub(crate) fn finish_quota(&mut self, req: ReqId, page: &str) {
+        self.finish_command(req, &format!("```text\n{page}```"));
     }
 
     fn describe_setting(&self, name: &str) -> String {

@@ -183,6 +183,8 @@ pub(crate) enum Input {
     Answer(Token, Result<ClientAnswer, AcpError>),
     /// A verdict from outside; `None` leaves it to the client's dialog.
     External(Token, Option<bool>),
+    /// What [`Effect::ReadQuota`] found.
+    Quota(ReqId, String),
     /// A deadline is over.
     Timer(Token),
     /// The client lags (true) or has caught up.
@@ -301,8 +303,19 @@ pub(crate) enum Effect {
         /// Of the input.
         token: Token,
     },
+    /// Read what is known of plans and quota; comes back as [`Input::Quota`].
+    ReadQuota {
+        /// The command to answer.
+        req: ReqId,
+    },
     /// Nothing more comes from this session.
     Ended,
+}
+
+/// What the client is told about its request, all of it.
+pub(crate) fn join_remarks(one: Option<String>, other: Option<String>) -> Option<String> {
+    let both: Vec<String> = one.into_iter().chain(other).collect();
+    (!both.is_empty()).then(|| both.join("\n"))
 }
 
 /// A fork as the engine made it and its client wants it.
@@ -417,6 +430,7 @@ impl Machine {
             Input::EngineReady(token, outcome) => self.on_engine_ready(token, outcome),
             Input::Answer(token, answer) => self.on_answer(token, &answer),
             Input::External(token, allowed) => self.on_external(token, allowed),
+            Input::Quota(req, page) => self.finish_quota(req, &page),
             Input::Timer(token) => self.on_timer(token),
             Input::Pressure(pressed) => self.on_pressure(pressed),
             Input::CancelChild(child) => self.cancel_child(&child),
@@ -509,7 +523,7 @@ impl Machine {
         match request {
             Request::New => self.answer_new(req),
             Request::Open { replay, mcp, remark, limit } => {
-                self.seed.remark = remark;
+                self.seed.remark = join_remarks(self.seed.remark.take(), remark);
                 self.open_session(req, replay, mcp, limit);
             }
             Request::Forked => self.open_fork(req),

@@ -50,6 +50,8 @@ pub(crate) struct Settings {
     now: config_options::Settings,
     /// The engine has spoken: `now` is its word, not a guess from files.
     confirmed: bool,
+    /// A model of the settings that nothing known so far has; the engine may know it.
+    unmet: Option<String>,
     mode: Option<String>,
     model: Option<String>,
     thought: Option<String>,
@@ -57,24 +59,46 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// What can be known before an engine runs.
-    pub(crate) fn before_engine(config: &SessionConfig, files: &ProviderFiles) -> Self {
+    pub(crate) fn before_engine(files: &ProviderFiles) -> Self {
         let models = config_options::from_config(Some(&files.config), Some(&files.personal));
-        let now = config_options::Settings::new(models, DEFAULT_MODE);
-        let mut settings = Self { now, ..Self::default() };
-        // A mode that no engine knows would make it refuse every new session.
-        if let Some(Ok(wish)) = config.mode.as_deref().map(|mode| settings.now.parse_mode(mode)) {
-            settings.choose(&wish);
-        }
-        if let Some(Ok(wish)) = config.model.as_deref().map(|model| settings.now.parse_model(model))
-        {
-            settings.choose(&wish);
-        }
-        settings
+        Self { now: config_options::Settings::new(models, DEFAULT_MODE), ..Self::default() }
     }
 
     /// Takes what an installation is known to offer, in a snapshot's shape.
     pub(crate) fn expect_snapshot(&mut self, snapshot: &Value) {
         self.now.apply_snapshot(snapshot);
+        self.confirmed = true;
+    }
+
+    /// Takes what flags and settings ask for. Returns what cannot be, for the user; a model that
+    /// may still turn out to be there is looked for again when the engine has spoken.
+    pub(crate) fn prefer(&mut self, config: &SessionConfig) -> Option<String> {
+        // A mode that no engine knows would make it refuse every new session.
+        if let Some(Ok(wish)) = config.mode.as_deref().map(|mode| self.now.parse_mode(mode)) {
+            self.choose(&wish);
+        }
+        self.unmet.clone_from(&config.model);
+        if self.confirmed {
+            return self.meet_model();
+        }
+        if let Some(Ok(wish)) = self.unmet.as_deref().map(|model| self.now.parse_model(model)) {
+            self.unmet = None;
+            self.choose(&wish);
+        }
+        None
+    }
+
+    /// Looks for the model that the settings ask for among the engine's own. Returns what to tell
+    /// the user when it is not there.
+    fn meet_model(&mut self) -> Option<String> {
+        let model = self.unmet.take()?;
+        match self.now.parse_model(&model) {
+            Ok(wish) => {
+                self.choose(&wish);
+                None
+            }
+            Err(error) => Some(format!("The model asked for is not used: {error}")),
+        }
     }
 
     /// Takes what was chosen in an earlier process.
@@ -186,7 +210,23 @@ impl Machine {
     pub(crate) fn take_settings(&mut self, snapshot: &Value) {
         self.settings.now.apply_snapshot(snapshot);
         self.settings.confirmed = true;
+        self.meet_wanted_model(snapshot);
         self.announce_settings();
+    }
+
+    /// Once an engine has told its models, the settings' own choice is one of them or is refused
+    /// aloud. A choice that is met here is set by [`Self::repair_settings`].
+    fn meet_wanted_model(&mut self, snapshot: &Value) {
+        if self.settings.unmet.is_none() || snapshot.pointer("/settings/model").is_none() {
+            return;
+        }
+        let current = self.settings.now.model().cloned();
+        if let Some(problem) = self.settings.meet_model() {
+            self.warn(&problem, None);
+        } else if let Some(current) = current {
+            // What is chosen is not yet what the engine runs with.
+            self.settings.now.apply(&Wish::Model(current));
+        }
     }
 
     /// Tells the client what changed since it was last told. Nothing before its first answer.

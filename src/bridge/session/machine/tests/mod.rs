@@ -130,6 +130,7 @@ impl Bench {
             }
             Effect::Signal { method, params } => self.signals.push((method, params)),
             Effect::Room { token } => self.rooms.push(token),
+            Effect::ReadQuota { req } => self.step(Input::Quota(req, "plans\n".to_owned())),
             Effect::Adopt { made, .. } => self.forks.push(made),
             _ => {}
         }

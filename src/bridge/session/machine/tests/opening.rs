@@ -192,6 +192,43 @@ fn nothing_is_chosen_for_the_user_in_a_creation() {
     assert_eq!(create.as_object().unwrap().keys().collect::<Vec<_>>(), ["workspace"]);
 }
 
+/// A new session whose settings ask for a model, and the engine's answer to its creation.
+fn wanting(model: &str) -> Bench {
+    let config = crate::config::SessionConfig {
+        model: Some(model.to_owned()),
+        ..crate::config::SessionConfig::default()
+    };
+    let mut b = Bench::with(|seed| assert_eq!(seed.settings.prefer(&config), None));
+    b.by_hand = vec!["session/create"];
+    let _req = b.prompt("hello");
+    let mut snapshot = crate::bridge::engine::sim::installation(None);
+    snapshot["session"] = json!({"sessionId": SID});
+    let token = b.open_call("session/create");
+    b.reply(token, Ok(snapshot));
+    b
+}
+
+#[test]
+fn a_model_that_only_the_engine_knows_is_set_before_the_prompt_is_sent() {
+    let b = wanting("sim-flash");
+    assert!(b.params("session/create").get("model").is_none(), "it was not known then");
+    let order: Vec<&str> = b.calls.iter().map(|(_, method, _)| *method).collect();
+    let at = |method: &str| order.iter().position(|m| *m == method).unwrap();
+    assert!(at("session/setModel") < at("session/send"), "{order:?}");
+    assert!(b.params("session/setModel").to_string().contains("sim-flash"));
+}
+
+#[test]
+fn a_model_that_nobody_knows_is_told_and_the_turn_goes_on() {
+    let b = wanting("nonesuch");
+    let told = serde_json::to_string(&b.updates).unwrap();
+    assert!(
+        told.contains("The model asked for is not used") && told.contains("nonesuch"),
+        "{told}"
+    );
+    assert_eq!((b.count("session/setModel"), b.count("session/send")), (0, 1));
+}
+
 #[test]
 fn an_unknown_option_or_value_is_refused() {
     let mut b = Bench::new();
