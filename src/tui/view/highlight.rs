@@ -188,16 +188,33 @@ impl Highlighter {
     /// The colours of the text named `key`, which only ever grows. What is new is handed on; a
     /// last line without its end waits for it.
     pub fn lines(&mut self, key: u64, lang: &str, text: &str) -> Colours<'_> {
+        self.lines_of(key, lang, text, |line| line)
+    }
+
+    /// The same, of the part of each line that `strip` leaves. Only new lines are stripped.
+    pub fn lines_of(
+        &mut self,
+        key: u64,
+        lang: &str,
+        text: &str,
+        strip: impl for<'a> Fn(&'a str) -> &'a str,
+    ) -> Colours<'_> {
         let complete = text.rfind('\n').map_or(0, |at| at + 1);
-        self.advance(key, lang, text, complete)
+        self.advance(key, lang, (text, complete), strip)
     }
 
     /// As [`Self::lines`], for a text whose lines are all complete, the last one too.
     pub fn settled(&mut self, key: u64, lang: &str, text: &str) -> Colours<'_> {
-        self.advance(key, lang, text, text.len())
+        self.advance(key, lang, (text, text.len()), |line| line)
     }
 
-    fn advance(&mut self, key: u64, lang: &str, text: &str, complete: usize) -> Colours<'_> {
+    fn advance(
+        &mut self,
+        key: u64,
+        lang: &str,
+        (text, complete): (&str, usize),
+        strip: impl for<'a> Fn(&'a str) -> &'a str,
+    ) -> Colours<'_> {
         const NONE: Colours<'static> = Colours { lines: &[], awaited: false };
         if lang.is_empty() || matches!(self.backend, Backend::Off) {
             return NONE;
@@ -210,7 +227,8 @@ impl Highlighter {
             let new = text.get(entry.sent..complete).unwrap_or_default();
             let count = new.split_inclusive('\n').count();
             let begins = entry.sent == 0;
-            let job = Job { key, begins, lang: lang.to_owned(), text: new.to_owned() };
+            let text = new.split_inclusive('\n').map(strip).collect();
+            let job = Job { key, begins, lang: lang.to_owned(), text };
             match &mut self.backend {
                 Backend::Off => {}
                 Backend::Inline(engine) => {

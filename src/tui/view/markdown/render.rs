@@ -17,7 +17,7 @@ const MAX_DEPTH: usize = 10;
 /// Cells that must be left beside a marker; else it is drawn as it was written.
 const MIN_INNER: usize = 4;
 /// Bytes of one line of code that are drawn; the pager has the rest.
-const LINE_CAP: usize = 16 * 1024;
+pub(super) const LINE_CAP: usize = 16 * 1024;
 
 /// What rendering needs besides the source.
 pub(super) struct Pen<'a> {
@@ -229,14 +229,7 @@ pub(super) fn fence_part(
     if part.from == 0 {
         out.extend(code_label(&lang, width, theme));
     }
-    let dedented;
-    let code = if fence.is_indented() {
-        dedented = body.split_inclusive('\n').map(|line| fence.dedent(line)).collect::<String>();
-        dedented.as_str()
-    } else {
-        body
-    };
-    let colours = pen.code.lines(key, &lang, code);
+    let colours = pen.code.lines_of(key, &lang, body, |line| fence.dedent(line));
     let text = body.get(part.from..part.to).unwrap_or_default();
     let lines = text.split_inclusive('\n').count();
     pen.pending |= colours.awaited && colours.lines.len() < part.first_line + lines;
@@ -295,8 +288,8 @@ fn code_line(text: &str, runs: &[Run], width: usize, theme: &Theme, out: &mut Ve
     let pieces = code::pieces(text, runs, &[(cut, ())], |class, ()| code::style_of(class, theme));
     out.extend(code::rows(&pieces, inner).into_iter().map(|(spans, _)| code_row(spans, theme)));
     if cut < text.len() {
-        let left = text.len() - cut;
-        let note = format!("{} {left} bytes more", theme.glyphs.ellipsis);
+        // Not how far: of a line that still grows only this much is looked at.
+        let note = format!("{} the line goes on", theme.glyphs.ellipsis);
         out.push(code_row(vec![Span::styled(note, theme.dim)], theme));
     }
 }

@@ -71,6 +71,8 @@ const MAX_ROWS: usize = 80;
 pub(super) struct Scanner {
     /// First byte not yet read.
     at: usize,
+    /// Up to here there is no line feed after `at`: a long line is searched once.
+    searched: usize,
     open: Option<Open>,
     /// Whether a blank line was read since the last text.
     blank: bool,
@@ -108,14 +110,13 @@ impl Scanner {
     pub(super) fn feed(&mut self, src: &str, out: &mut Vec<Piece>) {
         loop {
             self.overflow(src, out);
-            let Some(rest) = src.get(self.at..) else {
+            let from = self.searched.max(self.at);
+            let Some(found) = src.get(from..).and_then(line_feed) else {
+                self.searched = src.len();
                 return;
             };
-            let Some(len) = line_feed(rest) else {
-                return;
-            };
-            let line = rest.get(..len).unwrap_or_default();
-            self.line(src, line, len + 1, out);
+            let line = src.get(self.at..from + found).unwrap_or_default();
+            self.line(src, line, line.len() + 1, out);
         }
     }
 
@@ -145,6 +146,7 @@ impl Scanner {
     pub(super) fn rebased(&self, base: usize) -> Self {
         let mut it = self.clone();
         it.at = it.at.saturating_sub(base);
+        it.searched = it.searched.saturating_sub(base);
         if let Some(open) = &mut it.open {
             open.piece.start = open.piece.start.saturating_sub(base);
             open.piece.end = open.piece.end.saturating_sub(base);
@@ -402,11 +404,6 @@ fn opens_fence(line: &str) -> Option<Fence> {
 }
 
 impl Fence {
-    /// Whether its lines are indented as it is.
-    pub(super) fn is_indented(&self) -> bool {
-        self.indent > 0
-    }
-
     /// Whether a line closes it.
     pub(super) fn is_end(&self, line: &str) -> bool {
         closes(line.trim_end(), self.mark, self.len)

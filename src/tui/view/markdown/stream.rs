@@ -75,6 +75,21 @@ pub(crate) struct Brush<'a> {
 /// Lines, and whether some of their colours are still to come.
 pub(crate) type Drawn = (Vec<Line<'static>>, bool);
 
+/// The end of a source that is not settled, as it is drawn.
+#[derive(Debug)]
+pub(crate) enum Tail {
+    /// The source up to this byte. An open fence may be long: it is not copied.
+    AsItIs(usize),
+    /// A copy with half markers hidden or closed.
+    Mended(String),
+}
+
+impl Default for Tail {
+    fn default() -> Self {
+        Self::AsItIs(0)
+    }
+}
+
 /// Cuts a growing source into units.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
@@ -139,21 +154,34 @@ impl Stream {
 
     /// The units of what is not settled, with the source they belong to. `mended` hides half
     /// markers while more is to come.
-    pub(crate) fn tail(&self, message: &str, mended: bool) -> (String, Vec<Unit>) {
+    pub(crate) fn tail(&self, message: &str, mended: bool) -> (Tail, Vec<Unit>) {
         let src = self.clean.as_deref().unwrap_or(message);
         let base = self.scanner.settled();
         let rest = src.get(base..).unwrap_or_default();
-        let in_fence = self.scanner.open_fence().is_some();
-        let text = if mended { mend(rest, in_fence) } else { rest.to_owned() };
+        let tail = match (mended, self.scanner.open_fence()) {
+            (false, _) => Tail::AsItIs(src.len()),
+            (true, Some((_, lines))) => Tail::AsItIs(whole_code(src, lines)),
+            (true, None) => Tail::Mended(mend(rest)),
+        };
+        let text = self.tail_text(message, &tail);
         let mut pieces = Vec::new();
-        self.scanner.rebased(base).finish(&text, &mut pieces);
+        self.scanner.rebased(base).finish(text, &mut pieces);
         let mut units = Vec::new();
         let mut fence = self.fence.map(|(start, part)| (start.wrapping_sub(base), part));
         for piece in pieces {
             let source = text.get(piece.start..piece.end).unwrap_or_default();
             cut(piece, source, true, &mut fence, &mut units);
         }
-        (text, units)
+        (tail, units)
+    }
+
+    fn tail_text<'a>(&'a self, message: &'a str, tail: &'a Tail) -> &'a str {
+        match tail {
+            Tail::AsItIs(end) => {
+                self.source(message).get(self.scanner.settled()..*end).unwrap_or_default()
+            }
+            Tail::Mended(text) => text,
+        }
     }
 
     /// Draws a settled unit.
@@ -163,8 +191,15 @@ impl Stream {
     }
 
     /// Draws a unit of the tail.
-    pub(crate) fn draw_tail(&self, text: &str, unit: &Unit, brush: &mut Brush<'_>) -> Drawn {
+    pub(crate) fn draw_tail(
+        &self,
+        message: &str,
+        tail: &Tail,
+        unit: &Unit,
+        brush: &mut Brush<'_>,
+    ) -> Drawn {
         let base = self.scanner.settled();
+        let text = self.tail_text(message, tail);
         draw(text, unit, key_of(self.owner, base + unit.piece.start), brush)
     }
 }
@@ -221,15 +256,23 @@ fn cut(
     }
 }
 
-/// Hides what is only half there at the end of a stream.
-fn mend(rest: &str, in_fence: bool) -> String {
+/// How much of an open fence, whose complete lines end at `lines`, is drawn: all that is code for
+/// sure. A last line of marks may be half of its end; of one too long no more is looked at than
+/// is drawn.
+fn whole_code(src: &str, lines: usize) -> usize {
+    let last = src.get(lines..).unwrap_or_default();
+    if last.len() > render::LINE_CAP {
+        return src.ceil_char_boundary(lines + render::LINE_CAP + 1);
+    }
+    let bare = last.trim();
+    let half = !bare.is_empty() && bare.bytes().all(|b| matches!(b, b'`' | b'~'));
+    if half { lines } else { src.len() }
+}
+
+/// Hides what is only half there at the end of a stream, outside of fences.
+fn mend(rest: &str) -> String {
     let cut = rest.rfind('\n').map_or(0, |at| at + 1);
     let (before, last) = rest.split_at_checked(cut).unwrap_or((rest, ""));
-    if in_fence {
-        let bare = last.trim();
-        let half = !bare.is_empty() && bare.bytes().all(|b| matches!(b, b'`' | b'~'));
-        return if half { before } else { rest }.to_owned();
-    }
     if is_half_marker(last) {
         return hold_table(before).to_owned();
     }

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::stream::{Brush, Stream};
+use super::stream::{Brush, Stream, Tail};
 use super::*;
 
 fn shown(lines: &[Line<'_>]) -> Vec<String> {
@@ -37,7 +37,7 @@ fn streamed(pieces: &[&str], width: usize, mended: bool) -> Vec<String> {
         if unit.gap() && !lines.is_empty() {
             lines.push(Line::default());
         }
-        lines.extend(stream.draw_tail(&tail, unit, &mut brush).0);
+        lines.extend(stream.draw_tail(&message, &tail, unit, &mut brush).0);
     }
     shown(&lines)
 }
@@ -109,7 +109,10 @@ fn nothing_but_the_unsettled_end_is_kept_open() {
     for n in 0..2000 {
         message.push_str(&format!("paragraph {n} with some words\n\n```rust\nlet a = {n};\n```\n"));
         stream.advance(&message, &mut units);
-        longest = longest.max(stream.tail(&message, true).0.len());
+        longest = longest.max(match stream.tail(&message, true).0 {
+            Tail::AsItIs(end) => end - stream.settled(),
+            Tail::Mended(text) => text.len(),
+        });
     }
     assert!(longest < 100, "{longest}");
     assert_eq!(units.len(), 4000);
@@ -130,6 +133,22 @@ fn a_line_without_end_is_cut_and_loses_nothing() {
         stream.tail(&message, true);
     }
     assert!(start.elapsed().as_secs() < 5);
+}
+
+#[test]
+fn of_a_line_without_end_in_a_fence_no_more_is_looked_at_than_is_drawn() {
+    let mut stream = Stream::new(0);
+    let mut units = Vec::new();
+    let mut message = "```\n".to_owned();
+    for _ in 0..1000 {
+        message.push_str(&"中y".repeat(100));
+        stream.advance(&message, &mut units);
+        let Tail::AsItIs(end) = stream.tail(&message, true).0 else { panic!("a fence is copied") };
+        assert!(end < 20_000 && message.is_char_boundary(end), "{end}");
+    }
+    let shown = streamed(&[&message], 80, true);
+    assert!(shown.last().unwrap().ends_with("the line goes on"), "{:?}", shown.last());
+    assert!(shown.len() < 300);
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! Heights of all blocks, known or guessed, with sums in logarithmic time.
+//! Heights of all blocks, or of all stretches of one, known or guessed, with sums in logarithmic
+//! time.
 //!
 //! Owns [`Heights`], a binary indexed tree: the scrollbar needs the sum above the screen and the
-//! sum of all, at a cost that does not grow with the conversation.
+//! sum of all, at a cost that does not grow with the conversation or with one long answer.
 
 /// Heights in order, with prefix sums.
 #[derive(Debug, Default)]
@@ -34,8 +35,10 @@ impl Heights {
         self.tree.push(sum);
     }
 
-    pub(super) fn get(&self, at: usize) -> u32 {
-        self.values.get(at).copied().unwrap_or_default()
+    /// Forgets all but the first `len`. A node sums what ends at it, so none that stays changes.
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.values.truncate(len);
+        self.tree.truncate(len);
     }
 
     pub(super) fn set(&mut self, at: usize, height: u32) {
@@ -89,6 +92,12 @@ mod tests {
                 assert_eq!(heights.before(cut), sum);
             }
         }
-        assert_eq!(heights.get(199), plain[199]);
+        for len in (0..200).rev().step_by(7) {
+            heights.truncate(len);
+            plain.truncate(len);
+            heights.push(3);
+            plain.push(3);
+            assert_eq!(heights.total(), plain.iter().map(|h| u64::from(*h)).sum::<u64>());
+        }
     }
 }

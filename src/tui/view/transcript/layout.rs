@@ -4,7 +4,7 @@
 //! width or the theme changes. A streaming answer settles segment by segment; only its unsettled
 //! end is drawn again.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -12,10 +12,11 @@ use ratatui::text::Line;
 
 use super::super::code::Ink;
 use super::super::highlight::Highlighter;
-use super::super::markdown::stream::{Brush, Stream, Unit, key_of};
+use super::super::markdown::stream::{Brush, Stream, Tail, Unit, key_of};
 use super::super::theme::Theme;
 use super::super::width::cell_width;
 use super::card::{self, Desk};
+use super::heights::Heights;
 use crate::tui::model::transcript::Transcript;
 use crate::tui::model::transcript::block::{Block, BlockId, BlockKind, Message};
 
@@ -108,16 +109,21 @@ impl Segment {
     }
 }
 
-/// The rows of a top-level block.
+/// The rows of a top-level block. What a frame costs does not grow with the number of segments.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     segments: Vec<Segment>,
+    /// Rows of each segment with its gap.
+    heights: Heights,
+    /// Segments that hold lines, the unsettled end aside, and how many lines they hold.
+    drawn: BTreeSet<usize>,
+    kept: usize,
     rev: Option<u32>,
     width: usize,
     stream: Option<Stream>,
     /// How many segments are settled.
     settled: usize,
-    tail: String,
+    tail: Tail,
     epoch: u32,
 }
 
@@ -151,7 +157,12 @@ impl Layout {
 
     /// Rows of all segments, as far as known.
     pub(super) fn height(&self) -> u32 {
-        self.segments.iter().map(Segment::rows).sum()
+        u32::try_from(self.heights.total()).unwrap_or(u32::MAX)
+    }
+
+    /// Rows of the segments before one of them, as far as known.
+    pub(super) fn above(&self, segment: usize) -> u32 {
+        u32::try_from(self.heights.before(segment)).unwrap_or(u32::MAX)
     }
 
     /// Forgets what it knows of the block, but not the settled source.
@@ -159,22 +170,26 @@ impl Layout {
         self.rev = None;
     }
 
-    /// Drops the lines; heights stay.
-    pub(super) fn drop_lines(&mut self) -> usize {
-        let mut dropped = 0;
-        for segment in &mut self.segments {
-            dropped += segment.lines.take().map_or(0, |lines| lines.len());
-        }
-        dropped
+    /// Drops the lines of all segments but these; heights stay.
+    pub(super) fn keep_only(&mut self, near: Range<usize>) {
+        let Self { segments, drawn, kept, .. } = self;
+        drawn.retain(|at| {
+            let stays = near.contains(at);
+            if !stays && let Some(segment) = segments.get_mut(*at) {
+                *kept -= segment.lines.take().map_or(0, |lines| lines.len());
+            }
+            stays
+        });
     }
 
-    /// Lines that are kept.
+    /// Lines that are kept, those of the unsettled end aside.
     pub(super) fn kept(&self) -> usize {
-        self.segments
-            .iter()
-            .filter_map(|segment| segment.lines.as_ref())
-            .map(|lines| lines.len())
-            .sum()
+        self.kept
+    }
+
+    fn push(&mut self, segment: Segment) {
+        self.heights.push(segment.rows());
+        self.segments.push(segment);
     }
 
     /// Brings the list of segments up to date. `first` says that nothing is above.
@@ -192,9 +207,7 @@ impl Layout {
         }
         if self.width != env.width {
             self.width = env.width;
-            for segment in &mut self.segments {
-                segment.lines = None;
-            }
+            self.keep_only(0..0);
         }
         self.rev = Some(root.rev);
         match &root.kind {
@@ -215,19 +228,21 @@ impl Layout {
         if self.stream.is_none() || self.epoch != message.epoch {
             self.stream = Some(Stream::new(key_of(root.id, message.epoch as usize)));
             self.epoch = message.epoch;
-            self.segments.clear();
+            self.keep_only(0..0);
             self.settled = 0;
         }
         let Some(stream) = &mut self.stream else {
             return;
         };
         self.segments.truncate(self.settled);
+        self.heights.truncate(self.settled);
         let mut units = Vec::new();
         stream.advance(&message.text, &mut units);
+        let (tail, rest) = stream.tail(&message.text, message.streaming);
         for unit in units {
             let gap = if self.segments.is_empty() { !first } else { unit.gap() };
             let height = guess(unit.len(), unit.is_code(), env.width);
-            self.segments.push(Segment {
+            self.push(Segment {
                 block: root.id,
                 depth: 0,
                 gap,
@@ -240,13 +255,15 @@ impl Layout {
             });
         }
         self.settled = self.segments.len();
-        let (text, units) = stream.tail(&message.text, message.streaming);
-        self.tail = text;
-        for unit in units {
+        self.tail = tail;
+        for unit in rest {
+            let Some(stream) = &self.stream else {
+                return;
+            };
             let mut brush = Brush { width: env.width, theme: env.theme, code };
-            let (lines, pending) = stream.draw_tail(&self.tail, &unit, &mut brush);
+            let (lines, pending) = stream.draw_tail(&message.text, &self.tail, &unit, &mut brush);
             let gap = if self.segments.is_empty() { !first } else { unit.gap() };
-            self.segments.push(Segment {
+            self.push(Segment {
                 block: root.id,
                 depth: 0,
                 gap,
@@ -263,6 +280,9 @@ impl Layout {
     /// A card and, when it is unfolded, the cards nested in it.
     fn cards(&mut self, root: &Block, env: &Env<'_>, fold: &Fold, first: bool) {
         let mut old = std::mem::take(&mut self.segments).into_iter();
+        self.heights.truncate(0);
+        self.drawn.clear();
+        self.kept = 0;
         let mut stack = vec![(root.id, 0u8)];
         while let Some((id, depth)) = stack.pop() {
             let Some(block) = env.transcript.block(id) else {
@@ -273,7 +293,7 @@ impl Layout {
                 segment.block == id && segment.rev == block.rev && segment.open == open
             });
             let gap = if self.segments.is_empty() { !first } else { open };
-            self.segments.push(known.unwrap_or(Segment {
+            let segment = known.unwrap_or(Segment {
                 block: id,
                 depth,
                 gap,
@@ -283,7 +303,12 @@ impl Layout {
                 lines: None,
                 height: 3,
                 awaits: None,
-            }));
+            });
+            if let Some(lines) = &segment.lines {
+                self.kept += lines.len();
+                self.drawn.insert(self.segments.len());
+            }
+            self.push(segment);
             if open {
                 let below = block.children.iter().rev();
                 stack.extend(below.map(|child| (*child, depth.saturating_add(1))));
@@ -315,9 +340,9 @@ impl Layout {
                 let mut brush = Brush { width: env.width, theme: env.theme, code };
                 stream.draw(&message.text, unit, &mut brush)
             }
-            (Kind::Tail(unit), Some(stream), _) => {
+            (Kind::Tail(unit), Some(stream), BlockKind::Assistant(message)) => {
                 let mut brush = Brush { width: env.width, theme: env.theme, code };
-                stream.draw_tail(&self.tail, unit, &mut brush)
+                stream.draw_tail(&message.text, &self.tail, unit, &mut brush)
             }
             _ => {
                 let desk = desk(env, fold, segment);
@@ -327,8 +352,14 @@ impl Layout {
             }
         };
         segment.height = rows_of(&lines);
+        if at < self.settled {
+            self.kept += lines.len();
+            self.kept -= segment.lines.as_ref().map_or(0, |lines| lines.len());
+            self.drawn.insert(at);
+        }
         segment.lines = Some(lines.into());
         segment.awaits = pending.then(|| code.version());
+        self.heights.set(at, segment.rows());
         segment.rows()
     }
 }

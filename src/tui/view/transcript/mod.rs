@@ -23,6 +23,7 @@ mod select;
 )]
 mod tests;
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -55,6 +56,8 @@ const GUTTER: u16 = 2;
 const MARGIN: u16 = 2;
 /// Lines kept in caches before those out of sight are dropped.
 const MAX_KEPT: usize = 8_000;
+/// Top-level blocks, and segments of one, that count as near what is in sight.
+const NEAR: (usize, usize) = (8, 64);
 /// Layouts kept before those out of sight are dropped.
 const MAX_LAYOUTS: usize = 512;
 
@@ -92,9 +95,11 @@ pub struct TranscriptView {
     /// What each row of the last frame shows.
     places: Vec<Option<Place>>,
     selection: Option<Selection>,
-    /// First and last top-level block of the last frame.
-    visible: (usize, usize),
+    /// The first and the last place of the last frame.
+    visible: (Place, Place),
+    /// Lines in caches, and how many there may be before some are dropped.
     kept: usize,
+    keep: usize,
     /// What is shown in full on a page of its own.
     page: Option<(PageKey, Pager)>,
     /// What is asked, on paper.
@@ -143,8 +148,9 @@ impl Default for TranscriptView {
             hits: Vec::new(),
             places: Vec::new(),
             selection: None,
-            visible: (0, 0),
+            visible: (Place::default(), Place::default()),
             kept: 0,
+            keep: MAX_KEPT,
             page: None,
             asked: None,
             spilled: SpillReader::default(),
@@ -232,8 +238,10 @@ impl TranscriptView {
     fn layout(&mut self, root: usize, env: &Env<'_>) -> Option<&mut Layout> {
         let block = env.transcript.block(*env.transcript.roots().get(root)?)?;
         let layout = self.layouts.entry(root).or_default();
+        let before = layout.kept();
         if layout.sync(block, env, &self.fold, &mut self.code, root == 0) {
             self.heights.set(root, layout.height());
+            self.kept = (self.kept + layout.kept()).saturating_sub(before);
         }
         Some(layout)
     }
@@ -250,15 +258,11 @@ impl TranscriptView {
         let Some(layout) = self.layouts.get_mut(&root) else {
             return 0;
         };
-        let before = layout.segments().get(segment).map_or(0, layout::Segment::rows);
-        let had = layout.segments().get(segment).is_some_and(|segment| segment.lines().is_some());
+        let (height, kept) = (layout.height(), layout.kept());
         let rows = layout.draw(segment, env, &self.fold, &mut self.code);
-        if !had {
-            self.kept += rows as usize;
-        }
-        if rows != before {
-            let height = self.heights.get(root);
-            self.heights.set(root, (height + rows).saturating_sub(before));
+        self.kept = (self.kept + layout.kept()).saturating_sub(kept);
+        if layout.height() != height {
+            self.heights.set(root, layout.height());
         }
         rows
     }
@@ -267,7 +271,7 @@ impl TranscriptView {
         let area = self.area;
         let mut place = self.top;
         let mut y = area.y;
-        self.visible = (place.root, place.root);
+        self.visible = (place, place);
         while y < area.bottom() {
             let segments = self.segments(place.root, env);
             if place.segment >= segments {
@@ -278,7 +282,7 @@ impl TranscriptView {
                 continue;
             }
             let rows = self.rows(place.root, place.segment, env);
-            self.visible.1 = place.root;
+            self.visible.1 = place;
             while place.line < rows && y < area.bottom() {
                 self.draw_row(place, y, env, buf);
                 place.line += 1;
@@ -382,31 +386,40 @@ impl TranscriptView {
         }
     }
 
-    /// Drops what is far out of sight. Sources stay in the model.
+    /// Drops what is far out of sight. Sources stay in the model. What stays may double before this
+    /// is done again, so that its cost is spread over the frames that made it necessary.
     fn evict(&mut self) {
-        if self.kept <= MAX_KEPT && self.layouts.len() <= MAX_LAYOUTS {
+        let too_many = self.layouts.len() > MAX_LAYOUTS;
+        if self.kept <= self.keep && !too_many {
             return;
         }
         let (first, last) = self.visible;
         let newest = self.heights.len().saturating_sub(1);
-        let near = first.saturating_sub(8)..=last + 8;
-        let too_many = self.layouts.len() > MAX_LAYOUTS;
+        let (blocks, segments) = NEAR;
+        let near = first.root.saturating_sub(blocks)..=last.root + blocks;
         self.kept = 0;
         self.layouts.retain(|root, layout| {
-            if near.contains(root) {
-                self.kept += layout.kept();
-                return true;
+            if !near.contains(root) {
+                layout.keep_only(0..0);
+                return !too_many || *root == newest;
             }
-            layout.drop_lines();
-            !too_many || *root == newest
+            // One answer may be longer than everything else together.
+            let count = layout.segments().len();
+            let from = match root.cmp(&first.root) {
+                Ordering::Less => count.saturating_sub(segments),
+                Ordering::Equal => first.segment.saturating_sub(segments),
+                Ordering::Greater => 0,
+            };
+            let to = match root.cmp(&last.root) {
+                Ordering::Less => count,
+                Ordering::Equal => last.segment + segments,
+                Ordering::Greater => segments,
+            };
+            layout.keep_only(from..to);
+            self.kept += layout.kept();
+            true
         });
-        // One answer may be longer than everything else together.
-        if self.kept > MAX_KEPT * 2 {
-            for layout in self.layouts.values_mut() {
-                layout.drop_lines();
-            }
-            self.kept = 0;
-        }
+        self.keep = MAX_KEPT.max(self.kept * 2);
     }
 
     // ---- what the keys and the mouse do ------------------------------------------------------

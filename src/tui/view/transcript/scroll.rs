@@ -507,10 +507,7 @@ impl TranscriptView {
 
     /// Rows of the top block that are above the screen, as far as known.
     pub(super) fn row_in_root(&self) -> u32 {
-        let Some(layout) = self.layouts.get(&self.top.root) else {
-            return 0;
-        };
-        let above = layout.segments().iter().take(self.top.segment);
-        above.map(super::layout::Segment::rows).sum::<u32>() + self.top.line
+        let layout = self.layouts.get(&self.top.root);
+        layout.map_or(0, |layout| layout.above(self.top.segment) + self.top.line)
     }
 }

@@ -550,6 +550,31 @@ fn caches_are_bounded_while_everything_is_passed() {
 }
 
 #[test]
+fn of_one_long_answer_only_what_is_near_the_screen_is_kept_and_its_rows_are_counted() {
+    let mut t = Transcript::new();
+    t.begin_turn("go", vec![], 0);
+    let mut screen = Screen::new(80, 40);
+    let mut most = 0;
+    for n in 0..12_000 {
+        say(&mut t, Role::Assistant, &format!("Paragraph {n}.\n\n"), 0);
+        screen.draw(&t);
+        most = most.max(screen.view.kept);
+        let layout = &screen.view.layouts[&1];
+        let lines = layout.segments().iter().filter(|segment| segment.lines().is_some());
+        assert!(n % 500 != 0 || lines.count() <= layout.kept() + 1);
+    }
+    assert!(most <= MAX_KEPT + 40, "{most}");
+    assert!(screen.view.kept < MAX_KEPT, "nothing was dropped");
+    let layout = &screen.view.layouts[&1];
+    let rows: u32 = layout.segments().iter().map(super::layout::Segment::rows).sum();
+    assert_eq!((layout.height(), layout.above(layout.segments().len())), (rows, rows));
+    assert_eq!(layout.above(2), {
+        let two = &layout.segments()[..2];
+        two[0].rows() + two[1].rows()
+    });
+}
+
+#[test]
 fn a_search_finds_what_is_folded_and_walks_through_it() {
     let mut t = long(40);
     let output: String = (0..300).map(|n| format!("row {n}\n")).collect();
