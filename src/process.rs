@@ -175,7 +175,7 @@ impl Child {
         })
     }
 
-    /// The process id, which is also the id of its group and session.
+    /// The process id, which is also the id of its group.
     pub fn pid(&self) -> u32 {
         self.group.0.as_raw_nonzero().get().unsigned_abs()
     }
@@ -329,7 +329,6 @@ pub fn foreground(spec: &ChildSpec) -> io::Result<tokio::process::Child> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place that starts children")]
-#[expect(unsafe_code, reason = "a session of its own can only be made between fork and exec")]
 fn command(spec: &ChildSpec) -> tokio::process::Command {
     let mut command = tokio::process::Command::new(&spec.program);
     command.args(&spec.args).kill_on_drop(true);
@@ -339,11 +338,32 @@ fn command(spec: &ChildSpec) -> tokio::process::Command {
     if let Some(env) = &spec.env {
         command.env_clear().envs(env.iter().map(|(k, v)| (k, v)));
     }
+    detach(&mut command, on_terminal());
+    command
+}
+
+/// Whether this process has a controlling terminal.
+fn on_terminal() -> bool {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    rustix::fs::open("/dev/tty", flags, Mode::empty()).is_ok()
+}
+
+/// Makes the child lead a process group, so that it is ended with all it starts. On a terminal it
+/// gets a session too: nothing it runs may ask for a password over our screen, or be stopped for
+/// trying. Without a terminal it stays in our session, because the scheduler of Linux weighs
+/// sessions against each other: on a busy machine each piece of text that crosses from one to
+/// another waits for a time slice, about 4 ms.
+#[expect(unsafe_code, reason = "a session of its own can only be made between fork and exec")]
+fn detach(command: &mut tokio::process::Command, on_terminal: bool) {
+    if !on_terminal {
+        command.process_group(0);
+        return;
+    }
     // SAFETY: `setsid` is async-signal-safe and touches no memory of the forked process.
     unsafe {
         command.pre_exec(|| rustix::process::setsid().map(drop).map_err(io::Error::from));
     }
-    command
 }
 
 /// A process group that a child of ours leads.
@@ -587,6 +607,24 @@ mod tests {
         let mut out = String::new();
         child.stdout.take().unwrap().read_to_string(&mut out).await.unwrap();
         assert_eq!(out, "a\nb\nc\n");
+    }
+
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "the child is started as `command` starts it")]
+    async fn a_child_has_a_session_of_its_own_only_on_a_terminal() {
+        use rustix::process::{getpgid, getsid};
+        for on_terminal in [false, true] {
+            let mut command = tokio::process::Command::new("/bin/cat");
+            command.stdin(Stdio::piped()).kill_on_drop(true);
+            detach(&mut command, on_terminal);
+            let mut child = command.spawn().unwrap();
+            let pid = Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap());
+            assert_eq!(getpgid(pid).unwrap(), pid.unwrap(), "it can be ended as a group");
+            let session = getsid(pid).unwrap();
+            assert_eq!(session == pid.unwrap(), on_terminal);
+            assert_eq!(session == getsid(None).unwrap(), !on_terminal);
+            child.kill().await.unwrap();
+        }
     }
 
     #[tokio::test]
