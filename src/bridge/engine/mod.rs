@@ -47,6 +47,9 @@ pub struct Engine;
 /// benchmarks and fuzzing; the actor itself also serves requests and responses.
 #[doc(hidden)]
 pub fn read_notification(line: &str) -> Option<EngineEvent> {
+    if let Some(event) = decode::streaming_line(line) {
+        return Some(event);
+    }
     match codec::parse(line) {
         codec::Frame::Notification { method, params } => {
             Some(decode::notification(&method, params))

@@ -181,8 +181,12 @@ impl Actor {
     }
 
     fn line(&mut self, line: &[u8]) {
-        let line = String::from_utf8_lossy(line);
+        let line = super::lines::text(line);
         self.trace.record(Wire::Engine, Direction::In, &line);
+        if let Some(event) = decode::streaming_line(&line) {
+            let session = session_of(&event).map(str::to_owned);
+            return self.route(session.as_deref(), event);
+        }
         match codec::parse(&line) {
             Frame::Notification { method, params } => {
                 let event = decode::notification(&method, params);

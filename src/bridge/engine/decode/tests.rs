@@ -492,3 +492,44 @@ fn a_delta_costs_little() {
     println!("{:?} a line of {} bytes", start.elapsed() / rounds, line.len());
     assert_eq!(bytes, 39 * rounds as usize);
 }
+
+/// A line of the stream, with this payload.
+fn line(payload: &Value) -> String {
+    let params = json!({"eventId": "e", "sessionId": "s", "turnId": "t", "seq": 7, "timestamp": 1, "type": "model.streaming", "payload": payload});
+    json!({"method": "session/event", "params": params}).to_string()
+}
+
+#[test]
+fn a_streamed_line_read_in_one_pass_is_what_the_general_way_makes_of_it() {
+    for payload in [
+        json!({"kind": "text_delta", "delta": "a \"quoted\" é\n", "assistantMessageId": "m", "partId": "p"}),
+        json!({"type": "reasoning_delta", "text": "t", "messageID": "m", "partID": "p", "turnId": "inner"}),
+        json!({"kind": "tool_input_delta", "delta": "{", "callID": "c", "toolName": "Bash", "more": {"x": [1]}}),
+        json!({"kind": "tool_call", "toolCallId": "c", "toolName": "Bash", "input": {"command": "ls"}}),
+        json!({"kind": "error", "error": {"message": "x"}}),
+        json!({}),
+    ] {
+        let line = line(&payload);
+        let fast = streaming_line(&line).unwrap_or_else(|| panic!("the slow way: {line}"));
+        let params: Value = serde_json::from_str(&line).unwrap();
+        let slow = notification("session/event", Some(&raw(&params["params"])));
+        assert_eq!(format!("{fast:?}"), format!("{slow:?}"), "{line}");
+    }
+}
+
+#[test]
+fn any_other_line_goes_the_general_way() {
+    for line in [
+        line(&json!({"kind": 5})),
+        line(&json!({"kind": "text_delta", "delta": [1]})),
+        line(&json!("text")),
+        line(&json!({"kind": "text_delta"})).replace("session/event", "session/other"),
+        line(&json!({"kind": "text_delta"})).replacen('{', r#"{"id":4,"#, 1),
+        line(&json!({"kind": "text_delta", "delta": "x"})).replace("\"x\"", r#""\ud800""#),
+        r#"{"method":"session/event","params":{"type":"turn.started","payload":{"input":"model.streaming"}}}"#.to_owned(),
+        r#"["model.streaming"]"#.to_owned(),
+        r#"{"method":"session/event","params":["model.streaming"]}"#.to_owned(),
+    ] {
+        assert!(streaming_line(&line).is_none(), "{line}");
+    }
+}
