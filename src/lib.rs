@@ -17,6 +17,7 @@ pub mod cli;
 pub mod config;
 pub mod error;
 pub mod foreign;
+pub mod join;
 pub mod logging;
 pub mod process;
 pub mod redact;

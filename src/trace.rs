@@ -10,15 +10,14 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use agent_client_protocol::{ConnectTo, ConnectionDriver, Error as AcpError, Role, TransportFrame};
-use futures::StreamExt as _;
-use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender};
+use agent_client_protocol::{ConnectTo, Error as AcpError, Role, TransportFrame};
 use serde::Serialize;
 use serde_json::value::RawValue;
+
+use crate::join::join;
 
 /// Which wire a line was on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -113,55 +112,18 @@ impl<A> Traced<A> {
 
 impl<C: Role, A: ConnectTo<C>> ConnectTo<C> for Traced<A> {
     async fn connect_to(self, client: impl ConnectTo<C::Counterpart>) -> Result<(), AcpError> {
-        let Self { agent, trace } = self;
-        let (agent, agent_driver) = agent.into_channel_and_future();
-        let (client, client_driver) = client.into_channel_and_future();
-        let (agent_rx, agent_tx) = agent.into_parts();
-        let (client_rx, client_tx) = client.into_parts();
-        let out = pump(agent_rx, client_tx, trace.clone(), Direction::Out);
-        let inward = pump(client_rx, agent_tx, trace, Direction::In);
-        let mut copies = pin!(futures::future::join(out, inward));
-        let mut agent_side = pin!(run(agent_driver));
-        let mut client_side = pin!(run(client_driver));
-        let (mut agent_done, mut copied) = (false, false);
-        loop {
-            tokio::select! {
-                done = &mut client_side => return done,
-                done = &mut agent_side, if !agent_done => {
-                    done?;
-                    agent_done = true;
-                }
-                _ = &mut copies, if !copied => copied = true,
+        let record = |dir: Direction, frame: &TransportFrame| {
+            if let TransportFrame::Single(message) = frame
+                && let Ok(line) = serde_json::to_string(message)
+            {
+                self.trace.record(Wire::Acp, dir, &line);
             }
-            if agent_done && copied {
-                return Ok(());
-            }
-        }
-    }
-}
-
-async fn run(driver: Option<ConnectionDriver>) -> Result<(), AcpError> {
-    match driver {
-        Some(driver) => driver.await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn pump(
-    mut from: UnboundedReceiver<TransportFrame>,
-    to: UnboundedSender<TransportFrame>,
-    trace: Trace,
-    dir: Direction,
-) {
-    while let Some(frame) = from.next().await {
-        if let TransportFrame::Single(message) = &frame
-            && let Ok(line) = serde_json::to_string(message)
-        {
-            trace.record(Wire::Acp, dir, &line);
-        }
-        if to.unbounded_send(frame).is_err() {
-            break;
-        }
+        };
+        let outward = |frame: &TransportFrame| {
+            record(Direction::Out, frame);
+            None::<std::future::Ready<()>>
+        };
+        join(self.agent, client, outward, |frame| record(Direction::In, frame)).await
     }
 }
 

@@ -32,8 +32,9 @@ use crate::bridge::engine::{EngineError, EngineHandle, RpcError, discovery};
 use crate::bridge::stdio::Outflow;
 use crate::config::Config;
 
-/// Events that may wait for a session; a full mailbox holds the engine's reader back.
-const EVENTS: usize = 1024;
+/// Events that may wait for a session; a full mailbox holds the engine's reader back. Two rounds
+/// between the reader and the session: more would only be memory.
+const EVENTS: usize = 256;
 /// After this many events in a row replies and deadlines get their turn.
 const STREAK: u32 = 128;
 

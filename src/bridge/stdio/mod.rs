@@ -40,17 +40,20 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::Notify;
 
-use super::engine::lines::{Line, LineBuffer};
+use super::engine::lines::{self, Line, LineBuffer};
+use crate::join::join;
 use crate::trace::{Direction, Trace, Wire};
+
+mod unwritten;
+
+use unwritten::Unwritten;
 
 /// Longest line a client may send: a prompt with several large images fits.
 const MAX_LINE: usize = 128 * 1024 * 1024;
-/// Unwritten bytes above which sessions hold back.
-const PRESSURE: usize = 1024 * 1024;
+/// Unwritten bytes above which sessions hold back: some pipes full, and as much memory.
+const PRESSURE: usize = 256 * 1024;
 /// What a frame counts for where nothing is written.
-const FRAME_COST: usize = 1024;
-/// A write takes at most this much at a time, so that reading has its turn.
-const WRITE: usize = 256 * 1024;
+const FRAME_COST: usize = 256;
 /// How much of a line that is no message is repeated in the answer.
 const QUOTE: usize = 200;
 
@@ -163,8 +166,7 @@ where
             greeting: greeting.clone(),
             out: self.writer,
             rx,
-            buffer: Vec::new(),
-            sent: 0,
+            unwritten: Unwritten::default(),
             outflow: self.outflow,
             open: true,
             trace: self.trace.clone(),
@@ -307,7 +309,7 @@ async fn read<R: AsyncRead + Unpin>(mut reader: R, input: Incoming) -> io::Resul
 
 /// Reads one line. What is no message stays a frame of its own: the SDK answers it.
 fn frame(line: &[u8], trace: &Trace) -> TransportFrame {
-    let text = String::from_utf8_lossy(line);
+    let text = lines::text(line);
     trace.record(Wire::Acp, Direction::In, &text);
     match TransportFrame::parse_json(&text) {
         // The SDK repeats the whole line in its answer; the beginning is enough to find it.
@@ -331,8 +333,7 @@ fn too_long(limit: usize) -> TransportFrame {
 struct Writer<W> {
     out: W,
     rx: mpsc::UnboundedReceiver<TransportFrame>,
-    buffer: Vec<u8>,
-    sent: usize,
+    unwritten: Unwritten,
     outflow: Outflow,
     open: bool,
     trace: Trace,
@@ -344,8 +345,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let closed = self.collect(cx);
-            if self.sent == self.buffer.len() {
-                self.recycle();
+            let Some(part) = self.unwritten.front() else {
                 // Buffered writers (files, terminals) pass on what they have.
                 let flushed = Pin::new(&mut self.out).poll_flush(cx)?;
                 return if closed && flushed.is_ready() {
@@ -353,13 +353,11 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                 } else {
                     Poll::Pending
                 };
-            }
-            let end = self.buffer.len().min(self.sent + WRITE);
-            let part = self.buffer.get(self.sent..end).unwrap_or_default();
+            };
             match Pin::new(&mut self.out).poll_write(cx, part) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(count)) => {
-                    self.sent += count;
+                    self.unwritten.taken(count);
                     self.outflow.sub(count);
                 }
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -372,8 +370,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
     /// Drops what still comes, until the agent has finished: were the channel gone, the agent would
     /// take that for a failure of its own.
     async fn discard(&mut self, mut finish: BoxFuture<'static, ()>) {
-        self.outflow.sub(self.buffer.len() - self.sent);
-        self.recycle();
+        self.outflow.sub(self.unwritten.clear());
         poll_fn(|cx| {
             if self.open && finish.poll_unpin(cx).is_ready() {
                 self.open = false;
@@ -397,32 +394,27 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                     if matches!(&frame, TransportFrame::Single(RawJsonRpcMessage::Response(_))) {
                         self.greeting.answer();
                     }
-                    let before = self.buffer.len();
-                    append(&mut self.buffer, &frame);
+                    let buffer = self.unwritten.back();
+                    let before = buffer.len();
+                    append(buffer, &frame);
+                    let line = buffer.get(before..).unwrap_or_default();
                     if self.trace.is_on() {
-                        let line = self.buffer.get(before..).unwrap_or_default();
                         let line = String::from_utf8_lossy(line);
                         self.trace.record(Wire::Acp, Direction::Out, line.trim_end());
                     }
-                    self.outflow.add(self.buffer.len() - before);
+                    self.outflow.add(line.len());
                 }
                 Poll::Ready(None) => return true,
                 Poll::Pending => return false,
             }
         }
     }
-
-    fn recycle(&mut self) {
-        self.buffer.clear();
-        self.buffer.shrink_to(PRESSURE);
-        self.sent = 0;
-    }
 }
 
 impl<W> Drop for Writer<W> {
     /// A client that is gone presses nobody.
     fn drop(&mut self) {
-        self.outflow.sub(self.buffer.len() - self.sent);
+        self.outflow.sub(self.unwritten.clear());
     }
 }
 
@@ -495,40 +487,13 @@ impl<A> Metered<A> {
 
 impl<C: Role, A: ConnectTo<C>> ConnectTo<C> for Metered<A> {
     async fn connect_to(self, client: impl ConnectTo<C::Counterpart>) -> Result<(), Error> {
-        let outflow = self.outflow;
-        let (agent, mut agent_driver) = self.agent.into_channel_and_future();
-        let (client, mut client_driver) = client.into_channel_and_future();
-        let (mut agent_rx, agent_tx) = agent.into_parts();
-        let (client_rx, client_tx) = client.into_parts();
-        let to_client = async move {
-            while let Some(frame) = agent_rx.next().await {
-                if matches!(&frame, TransportFrame::Single(RawJsonRpcMessage::Notification(_))) {
-                    outflow.add(FRAME_COST);
-                }
-                if client_tx.unbounded_send(frame).is_err() {
-                    break;
-                }
+        let outward = |frame: &TransportFrame| {
+            if matches!(frame, TransportFrame::Single(RawJsonRpcMessage::Notification(_))) {
+                self.outflow.add(FRAME_COST);
             }
+            None::<std::future::Ready<()>>
         };
-        let to_agent = async move {
-            let mut client_rx = client_rx;
-            while let Some(frame) = client_rx.next().await {
-                if agent_tx.unbounded_send(frame).is_err() {
-                    break;
-                }
-            }
-        };
-        let run = |driver: Option<ConnectionDriver>| async move {
-            match driver {
-                Some(driver) => driver.await,
-                None => Ok(()),
-            }
-        };
-        let drivers =
-            futures::future::try_join(run(agent_driver.take()), run(client_driver.take()));
-        let copies = futures::future::join(to_client, to_agent).map(|_| ());
-        let (outcome, ()) = futures::future::join(drivers, copies).await;
-        outcome.map(drop)
+        join(self.agent, client, outward, |_| ()).await
     }
 }
 
