@@ -332,6 +332,8 @@ pub enum Action {
     SelectBlockDown,
     /// Fold or unfold the selected block.
     ToggleBlock,
+    /// Unfold or fold the steps of the plan above the composer.
+    ToggleDock,
     /// Go to the next match.
     NextMatch,
     /// Go to the match before.
@@ -477,6 +479,7 @@ pub const BINDINGS: &[Binding] = &[
     bind(Context::Global, "alt-j", Action::SelectBlockDown, "select the block below"),
     bind(Context::Global, "alt-i", Action::ToggleBlock, "fold or unfold the selected block"),
     bind(Context::Global, "ctrl-t", Action::Detail, "the selected block or last card in full"),
+    bind(Context::Global, "alt-l", Action::ToggleDock, "unfold or fold the plan's steps"),
     bind(Context::Global, "alt-c", Action::Copy, "copy the selection, else the last answer"),
     bind(Context::Global, "alt-x", Action::CopyCode, "copy its last code block"),
     bind(Context::Global, "alt-u", Action::CopyTurn, "copy its whole turn"),

@@ -26,6 +26,7 @@ pub const LOCAL: &[LocalCommand] = &[
     LocalCommand { name: "expand", help: "expand or collapse cards and thoughts" },
     LocalCommand { name: "select", help: "select the block above (/fold, /card, /copy act on it)" },
     LocalCommand { name: "fold", help: "fold or unfold the selected block" },
+    LocalCommand { name: "todos", help: "unfold or fold the steps of the plan" },
     LocalCommand { name: "copy", help: "copy the selection or the last answer (code, turn, file)" },
     LocalCommand { name: "export", help: "the conversation as markdown (to a file when named)" },
     LocalCommand { name: "history", help: "search the prompts of before" },

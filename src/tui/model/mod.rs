@@ -402,6 +402,8 @@ pub struct Model {
     pub search: Option<Search>,
     /// The selected block of the conversation.
     pub selected: Option<BlockId>,
+    /// Whether the dock shows the steps of the plan, not only how far it is.
+    pub dock_open: bool,
     /// The slash menu.
     pub menu: Menu,
     /// Paste detection.

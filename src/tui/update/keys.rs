@@ -124,6 +124,7 @@ pub(super) fn act(model: &mut Model, action: Action, key: Key, cmds: &mut Vec<Cm
         Action::SelectBlockUp => cmds.push(Cmd::Scroll(Scroll::SelectBlock(false))),
         Action::SelectBlockDown => cmds.push(Cmd::Scroll(Scroll::SelectBlock(true))),
         Action::ToggleBlock => cmds.push(Cmd::Scroll(Scroll::ToggleBlock)),
+        Action::ToggleDock => model.dock_open = !model.dock_open,
         Action::Copy => cmds.push(Cmd::Copy { what: CopyWhat::Marked, to_file: false }),
         Action::CopyCode => cmds.push(Cmd::Copy { what: CopyWhat::Code, to_file: false }),
         Action::CopyTurn => cmds.push(Cmd::Copy { what: CopyWhat::Turn, to_file: false }),

@@ -127,6 +127,7 @@ fn run(model: &mut Model, name: &str, argument: &str, cmds: &mut Vec<Cmd>) {
         "card" => overlay::open_last_card(model),
         "expand" => cmds.push(Cmd::Scroll(Scroll::ExpandAll)),
         "select" => cmds.push(Cmd::Scroll(Scroll::SelectBlock(false))),
+        "todos" => model.dock_open = !model.dock_open,
         "fold" => cmds.push(Cmd::Scroll(Scroll::ToggleBlock)),
         "copy" => copy(model, argument, cmds),
         "export" => cmds.push(Cmd::Export(argument.to_owned())),

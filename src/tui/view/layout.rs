@@ -7,7 +7,7 @@ use crate::tui::model::menu;
 use crate::tui::model::permission::Permission;
 use crate::tui::model::{AskKind, Model, Overlay, SIDE_BY_SIDE};
 
-use super::composer;
+use super::{composer, dock};
 
 /// Rows of the slash menu.
 const MENU_ROWS: u16 = 8;
@@ -28,6 +28,8 @@ pub(super) struct Layout {
     /// Where a page goes.
     pub(super) page: Rect,
     pub(super) page_is_beside: bool,
+    /// The steps of a plan.
+    pub(super) dock: Rect,
     pub(super) queue: Rect,
     pub(super) menu: Rect,
     pub(super) top_rule: Rect,
@@ -60,6 +62,7 @@ impl Layout {
         let menu = take(menu_rows);
         let queued = u16::try_from(model.queue.len()).unwrap_or(QUEUE_ROWS).min(QUEUE_ROWS);
         let queue = take(queued.min(spare.saturating_sub(menu_rows) / 2));
+        let dock = take(dock::height(model, screen));
         let body = Rect::new(screen.x, screen.y, screen.width, bottom.saturating_sub(screen.y));
         let wide = screen.width >= SIDE_BY_SIDE;
         // The same column that tells the mouse whose the wheel is.
@@ -96,6 +99,7 @@ impl Layout {
             side,
             page,
             page_is_beside: wide && !form,
+            dock,
             queue,
             menu,
             top_rule,

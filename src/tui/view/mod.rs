@@ -12,6 +12,7 @@ pub mod width;
 
 mod composer;
 mod dialog;
+mod dock;
 mod form;
 mod help;
 mod layout;
@@ -64,6 +65,7 @@ pub fn draw(model: &Model, view: &mut TranscriptView, theme: &Theme, buf: &mut B
     });
     let mut drawn = Drawn { transcript: layout.transcript, ..Drawn::default() };
     draw_main(model, view, theme, &layout, buf);
+    dock::draw(model, theme, layout.dock, buf);
     status::queue(model, theme, layout.queue, buf);
     composer::menu(model, theme, layout.menu, buf);
     status::top_rule(model, view, theme, layout.top_rule, buf);

@@ -251,6 +251,126 @@ fn a_list_is_filtered_and_the_help_is_the_keymap() {
     });
 }
 
+/// A model with a plan of many steps.
+fn with_steps() -> Model {
+    use crate::tui::model::transcript::block::{Plan, PlanEntry, Priority, StepStatus};
+    let mut model = ready();
+    keys(&mut model, "go<ret>");
+    let entries = (1..=12).map(|n| PlanEntry {
+        content: format!(
+            "step {n} of the plan, with 中文 in it and words enough to be cut on a phone"
+        ),
+        status: match n {
+            1..=4 => StepStatus::Completed,
+            5 => StepStatus::InProgress,
+            _ => StepStatus::Pending,
+        },
+        priority: Priority::Medium,
+    });
+    model.transcript.set_plan(Plan { entries: entries.collect(), ..Plan::default() }, 0);
+    model.transcript.info("working on it", 0);
+    model
+}
+
+#[test]
+fn the_steps_of_a_plan_stay_in_sight_above_the_composer() {
+    check("dock_folded", with_steps);
+    check("dock_open", || {
+        let mut model = with_steps();
+        keys(&mut model, "<alt-l>");
+        model
+    });
+}
+
+#[test]
+fn a_plan_that_is_done_needs_no_dock() {
+    use crate::tui::model::transcript::block::{Plan, StepStatus};
+    let mut model = with_steps();
+    let size = (80, 24);
+    assert!(screen(&mut model, size).contains("▸ Plan 4/12"));
+    let (_, plan) = model.transcript.latest_plan().unwrap();
+    let mut entries = plan.entries.clone();
+    for entry in &mut entries {
+        entry.status = StepStatus::Completed;
+    }
+    model.transcript.set_plan(Plan { entries, ..Plan::default() }, 0);
+    assert!(!screen(&mut model, size).contains("▸ Plan"));
+}
+
+/// A conversation that is longer than any screen.
+fn long() -> Model {
+    use crate::tui::model::transcript::{Piece, Role};
+    let mut model = ready();
+    for n in 0..40 {
+        model.transcript.begin_turn(&format!("question {n}"), vec![], n);
+        let text = format!("Answer {n} has a needle in it.\n\n```rust\nlet needle = {n};\n```\n");
+        let piece = Piece { role: Role::Assistant, parent: None, message_id: None, text: &text };
+        model.transcript.append(piece, n);
+        model.transcript.end_turn(None, Some(1_000 + n), n + 2_000);
+    }
+    model
+}
+
+/// What the loop does with the view, and how it looks then.
+fn check_view(
+    name: &str,
+    act: impl Fn(&mut Model, &mut TranscriptView, &mut dyn FnMut(&mut Model, &mut TranscriptView)),
+) {
+    for size in SIZES {
+        let mut model = long();
+        model.size = size;
+        let mut view = TranscriptView::new();
+        let theme = Theme::default();
+        let mut buf = Buffer::empty(Rect::new(0, 0, size.0, size.1));
+        let mut caret = None;
+        let mut frame = |model: &mut Model, view: &mut TranscriptView| {
+            buf.reset();
+            caret = draw(model, view, &theme, &mut buf).caret;
+        };
+        frame(&mut model, &mut view);
+        act(&mut model, &mut view, &mut frame);
+        frame(&mut model, &mut view);
+        insta::assert_snapshot!(format!("{name}_{}x{}", size.0, size.1), text_of(&buf, caret));
+    }
+}
+
+#[test]
+fn a_reader_who_scrolled_up_sees_that_more_has_come() {
+    check_view("new_below", |model, view, frame| {
+        view.page(-1);
+        frame(model, view);
+        model.transcript.begin_turn("one more question", vec![], 3_000);
+        model.transcript.info("and a notice", 3_000);
+    });
+}
+
+#[test]
+fn a_search_says_where_it_stands() {
+    check_view("search", |model, view, frame| {
+        model.search = Some(crate::tui::model::Search::default());
+        keys(model, "needle");
+        view.find("needle");
+        frame(model, view);
+        view.next_match(false);
+        frame(model, view);
+        if let Some(search) = &mut model.search {
+            search.position = view.matches();
+        }
+    });
+}
+
+#[test]
+fn a_selected_block_is_marked() {
+    check_view("selected", |model, view, frame| {
+        view.select_near(false);
+        frame(model, view);
+        view.select_near(false);
+        frame(model, view);
+        view.toggle_selected();
+        model.selected = view.selected();
+    });
+}
+
 #[test]
 fn a_long_draft_keeps_its_caret_in_sight() {
     check("draft", || {

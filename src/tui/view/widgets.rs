@@ -156,6 +156,11 @@ pub(super) fn rows<'a>(area: Rect, all: impl Iterator<Item = &'a Line<'static>>,
     }
 }
 
+/// Writes one row.
+pub(super) fn row(area: Rect, line: &Line<'_>, buf: &mut Buffer) {
+    rows::draw(buf, Slot { x: area.x, y: area.y, width: area.width }, line);
+}
+
 /// Wraps plain text to lines of one style.
 pub(super) fn wrapped(text: &str, columns: u16, style: Style) -> Vec<Line<'static>> {
     width::wrap(text, usize::from(columns.max(2)))

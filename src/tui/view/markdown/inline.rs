@@ -1,7 +1,7 @@
 //! One piece of markdown → wrapped lines, through tui-markdown.
 //!
-//! Owns the style sheet, the wrapping of styled lines and what tui-markdown leaves undone: links
-//! whose label is their address, tables that are too narrow to read, ASCII-only frames.
+//! Owns the style sheet, the wrapping of styled lines and what tui-markdown leaves undone: links,
+//! and marks that a chat means as they stand. Tables are laid out by [`super::table`].
 
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -9,7 +9,7 @@ use tui_markdown::{AlertKind, Options, StyleSheet};
 
 use super::super::link;
 use super::super::theme::Theme;
-use super::super::width::{cell_width, wrap};
+use super::super::width::wrap;
 
 /// The theme as tui-markdown wants it.
 #[derive(Debug, Clone)]
@@ -123,74 +123,6 @@ pub(super) fn text(src: &str, width: usize, theme: &Theme) -> Vec<Line<'static>>
         return plain(src.trim_end(), width, theme.dim);
     }
     out
-}
-
-/// Renders a table: as it is when it fits, with wrapped cells when they stay readable, else as
-/// one `header: value` list per row.
-pub(super) fn table(src: &str, width: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let guarded = guard(src);
-    let options = Options::new(Sheet::new(theme));
-    let natural = tui_markdown::from_str_with_options(&guarded, &options);
-    let fits = |lines: &[Line<'_>]| lines.iter().all(|line| line_width(line) <= width);
-    if fits(&natural.lines) {
-        return natural.lines.into_iter().map(|line| frame(&line, theme)).collect();
-    }
-    let columns =
-        guarded.lines().nth(1).map_or(1, |row| row.trim().trim_matches('|').split('|').count());
-    if width > columns * MIN_COLUMN {
-        let cells = u16::try_from(width).unwrap_or(u16::MAX);
-        let options = options.table_width(cells).table_row_dividers(true);
-        let wrapped = tui_markdown::from_str_with_options(&guarded, &options);
-        if fits(&wrapped.lines) {
-            return wrapped.lines.into_iter().map(|line| frame(&line, theme)).collect();
-        }
-    }
-    records(src, width, theme)
-}
-
-/// Cells per column, with its frame, below which a table is shown as records.
-const MIN_COLUMN: usize = 9;
-
-/// A table row by row, for screens too narrow for its columns.
-fn records(src: &str, width: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut rows = src.lines().filter(|line| !line.trim().is_empty());
-    let header = rows.next().map(cells).unwrap_or_default();
-    let mut out = Vec::new();
-    for row in rows.skip(1) {
-        if !out.is_empty() {
-            out.push(Line::default());
-        }
-        for (at, value) in cells(row).into_iter().enumerate() {
-            let name = header.get(at).cloned().unwrap_or_default();
-            let source = if name.is_empty() { value } else { format!("**{name}:** {value}") };
-            out.extend(text(&source, width, theme));
-        }
-    }
-    if out.is_empty() {
-        out = text(&header.join(" · "), width, theme);
-    }
-    out
-}
-
-/// The cells of a table row; an escaped pipe is part of its cell.
-fn cells(row: &str) -> Vec<String> {
-    let bare = row.trim();
-    let bare = bare.strip_prefix('|').unwrap_or(bare);
-    let bare = bare.strip_suffix('|').unwrap_or(bare);
-    let mut out = vec![String::new()];
-    let mut escaped = false;
-    for c in bare.chars() {
-        match (c, escaped) {
-            ('|', false) => out.push(String::new()),
-            (_, _) => {
-                if let Some(cell) = out.last_mut() {
-                    cell.push(c);
-                }
-            }
-        }
-        escaped = c == '\\' && !escaped;
-    }
-    out.iter().map(|cell| cell.trim().to_owned()).collect()
 }
 
 /// Text without markup, wrapped.
@@ -328,32 +260,6 @@ fn is_link(style: Style, theme: &Theme) -> bool {
     style.fg == theme.link.fg && style.add_modifier.contains(theme.link.add_modifier)
 }
 
-fn line_width(line: &Line<'_>) -> usize {
-    line.spans.iter().map(|span| cell_width(&span.content)).sum()
-}
-
-/// Makes a line own its text; frames are ASCII where glyphs must be.
-fn frame(line: &Line<'_>, theme: &Theme) -> Line<'static> {
-    let base = line.style;
-    let spans = line.spans.iter().map(|span| {
-        let text =
-            if theme.spec.utf8 { span.content.to_string() } else { ascii_frame(&span.content) };
-        Span::styled(text, base.patch(span.style))
-    });
-    spans.collect()
-}
-
-fn ascii_frame(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '─' => '-',
-            '│' => '|',
-            '┌' | '┐' | '└' | '┘' | '├' | '┤' | '┬' | '┴' | '┼' => '+',
-            other => other,
-        })
-        .collect()
-}
-
 /// Wraps a styled line. Styles stay with their text.
 pub(crate) fn wrap_line(line: &Line<'_>, width: usize) -> Vec<Line<'static>> {
     let mut flat = String::new();
@@ -444,13 +350,5 @@ mod tests {
     #[test]
     fn a_link_definition_alone_shows_its_source() {
         assert_eq!(shown("[a]: https://a.example", 40), ["[a]: https://a.example"]);
-    }
-
-    #[test]
-    fn a_table_too_narrow_for_columns_becomes_records() {
-        let src = "| name | 값 |\n|---|---|\n| one \\| two | 中文 |\n| x | y |";
-        let lines: Vec<String> =
-            table(src, 12, &Theme::default()).iter().map(ToString::to_string).collect();
-        assert_eq!(lines, ["name: one |", "two", "값: 中文", "", "name: x", "값: y"]);
     }
 }

@@ -1,12 +1,13 @@
 //! Markdown → lines, once for a source that is known and piece by piece for one that streams.
 //!
-//! Owns the cut into pieces ([`scan`]), their drawing ([`mod@render`], [`inline`]) and the unsettled
-//! end of a stream ([`stream`]). What a stream shows in the end is what the whole would have shown.
+//! Owns the cut into pieces ([`scan`]), their drawing ([`mod@render`], [`inline`], [`table`]) and the
+//! unsettled end of a stream ([`stream`]). What a stream shows in the end is what the whole would have shown.
 
 mod inline;
 mod render;
 mod scan;
 pub(crate) mod stream;
+mod table;
 
 #[cfg(test)]
 #[allow(

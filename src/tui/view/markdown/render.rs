@@ -9,8 +9,8 @@ use super::super::code;
 use super::super::highlight::{Highlighter, Run};
 use super::super::theme::Theme;
 use super::super::width::{cell_width, truncate};
-use super::inline;
 use super::scan::{Fence, Kind, Marker, Piece, dedent, pieces};
+use super::{inline, table};
 
 /// Nesting beyond this is drawn as plain text.
 const MAX_DEPTH: usize = 10;
@@ -58,7 +58,7 @@ fn nested(
         Kind::Rule => vec![Line::styled(theme.glyphs.rule.repeat(width), theme.border)],
         Kind::Table(header) => {
             let head = header.as_deref().unwrap_or_default();
-            inline::table(&format!("{head}{source}"), width, theme)
+            table::render(&format!("{head}{source}"), width, theme)
         }
         Kind::Text => inline::text(source.trim_end(), width, theme),
     }

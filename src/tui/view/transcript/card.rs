@@ -13,8 +13,8 @@ use super::super::{ansi, markdown};
 use super::output;
 use crate::tui::model::transcript::Transcript;
 use crate::tui::model::transcript::block::{
-    Block, BlockKind, Message, Notice, Plan, Priority, Severity, StepStatus, Subagent, TurnEnd,
-    Unknown,
+    Block, BlockKind, Message, Notice, Plan, PlanEntry, Priority, Severity, StepStatus, Subagent,
+    TurnEnd, Unknown,
 };
 use crate::tui::model::transcript::tool::{ToolCall, ToolKind, ToolStatus};
 
@@ -136,7 +136,7 @@ fn titled(title: &str, style: Style, facts: &[(String, Style)], desk: &Desk<'_>)
 }
 
 /// The first line of a text, with everything unseen made visible.
-pub(super) fn one_line(text: &str) -> String {
+pub(in crate::tui::view) fn one_line(text: &str) -> String {
     let text = text.trim();
     let (first, more) = text.split_once('\n').map_or((text, ""), |(first, _)| (first, " …"));
     format!("{}{more}", ansi::visible(first.trim_end()))
@@ -397,8 +397,20 @@ pub(super) fn barred(mut line: Line<'static>, theme: &Theme) -> Line<'static> {
     line
 }
 
-/// The rows of a plan. The dock draws the same.
-pub(super) fn plan(plan: &Plan, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
+/// The mark of a step, its style, and that of its text.
+pub(in crate::tui::view) fn step_look(
+    entry: &PlanEntry,
+    theme: &Theme,
+) -> (&'static str, Style, Style) {
+    match entry.status {
+        StepStatus::Pending => (theme.glyphs.todo, theme.dim, theme.text),
+        StepStatus::InProgress => (theme.glyphs.doing, theme.running, theme.title),
+        StepStatus::Completed => (theme.glyphs.done, theme.success, theme.dim),
+    }
+}
+
+/// The rows of a plan.
+fn plan(plan: &Plan, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
     let theme = desk.theme;
     let done = plan.entries.iter().filter(|entry| entry.status == StepStatus::Completed).count();
     let mut facts = Vec::new();
@@ -419,11 +431,7 @@ pub(super) fn plan(plan: &Plan, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
         out.push(Line::styled(one_line(uri), theme.link));
     }
     for entry in &plan.entries {
-        let (sign, sign_style, style) = match entry.status {
-            StepStatus::Pending => (theme.glyphs.todo, theme.dim, theme.text),
-            StepStatus::InProgress => (theme.glyphs.doing, theme.running, theme.title),
-            StepStatus::Completed => (theme.glyphs.done, theme.success, theme.dim),
-        };
+        let (sign, sign_style, style) = step_look(entry, theme);
         let mut text = ansi::prose(&entry.content).into_owned();
         if entry.priority == Priority::High && entry.status != StepStatus::Completed {
             text.push_str(" !");

@@ -38,10 +38,11 @@ use super::paper::Paper;
 use super::theme::{Theme, ThemeSpec};
 use crate::tui::model::permission::BodyPart;
 use crate::tui::model::transcript::Transcript;
-use crate::tui::model::transcript::block::{BlockId, BlockKind, Plan};
+use crate::tui::model::transcript::block::{BlockId, BlockKind};
 use crate::tui::model::transcript::body::SpillKey;
 use crate::tui::model::transcript::tool::ToolStatus;
 pub(crate) use card::head;
+pub(in crate::tui::view) use card::{one_line, step_look};
 use heights::Heights;
 use layout::{Env, Fold, Layout};
 use rows::Slot;
@@ -562,19 +563,6 @@ impl TranscriptView {
 /// A printed row, wrapped.
 pub(crate) fn printed_rows(row: &Row, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     output::row_lines(row, width, theme.text, theme)
-}
-
-/// Draws a plan's rows, for a dock.
-pub fn plan_lines(
-    transcript: &Transcript,
-    plan: &Plan,
-    width: usize,
-    theme: &Theme,
-) -> Vec<Line<'static>> {
-    let desk = card::Desk { transcript, theme, width, expanded: true };
-    let mut out = Vec::new();
-    card::plan(plan, &desk, &mut out);
-    out
 }
 
 /// Whether a card's header changes with the clock.

@@ -5,8 +5,9 @@ use ratatui::buffer::CellWidth;
 use super::*;
 
 mod bytes;
+mod kinds;
 mod select;
-use crate::tui::model::transcript::block::{PlanEntry, Priority, StepStatus};
+use crate::tui::model::transcript::block::{Plan, PlanEntry, Priority, StepStatus};
 use crate::tui::model::transcript::body::{Body, DIFF_CAP, OUTPUT_CAP};
 use crate::tui::model::transcript::tool::{DiffPart, Exit, ToolKind, ToolPart};
 use crate::tui::model::transcript::{Piece, Role};
