@@ -280,10 +280,8 @@ pub struct Streaming {
 #[serde(rename_all = "camelCase", default)]
 pub struct PartDelta {
     /// The message.
-    #[serde(alias = "messageID")]
     pub message_id: Option<String>,
     /// The part.
-    #[serde(alias = "partID")]
     pub part_id: Option<String>,
     /// `text` (default), `reasoning`, `input` or `output`.
     pub field: Option<String>,

@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::event::{
-    BackgroundTask, EngineEvent, InteractionMirror, SessionBody, SessionEvent, SessionUpdated,
-    StreamKind, Streaming, ToolPhase, ToolProgress, ToolUpdated,
+    BackgroundTask, EngineEvent, InteractionMirror, PartDelta, SessionBody, SessionEvent,
+    SessionUpdated, StreamKind, Streaming, ToolPhase, ToolProgress, ToolUpdated,
 };
 
 /// Reads a notification.
@@ -184,12 +184,19 @@ struct StreamPayload<'a> {
     text: Option<Text<'a>>,
     #[serde(borrow)]
     assistant_message_id: Option<Text<'a>>,
-    #[serde(alias = "messageID", borrow)]
+    // One field for each spelling: an alias would refuse an event that has both.
+    #[serde(borrow)]
     message_id: Option<Text<'a>>,
-    #[serde(alias = "partID", borrow)]
+    #[serde(rename = "messageID", borrow)]
+    message_id_too: Option<Text<'a>>,
+    #[serde(borrow)]
     part_id: Option<Text<'a>>,
-    #[serde(alias = "toolCallID", borrow)]
+    #[serde(rename = "partID", borrow)]
+    part_id_too: Option<Text<'a>>,
+    #[serde(borrow)]
     tool_call_id: Option<Text<'a>>,
+    #[serde(rename = "toolCallID", borrow)]
+    tool_call_id_too: Option<Text<'a>>,
     #[serde(borrow)]
     call_id: Option<Text<'a>>,
     #[serde(rename = "callID", borrow)]
@@ -218,9 +225,9 @@ fn stream_fields(p: StreamPayload<'_>) -> (Streaming, Option<String>) {
     let streaming = Streaming {
         kind: stream_kind(&p.kind.or(p.kind_too).unwrap_or_default().0),
         delta: owned(p.delta.or(p.text)).unwrap_or_default(),
-        message_id: owned(p.assistant_message_id.or(p.message_id)),
-        part_id: owned(p.part_id),
-        tool_call_id: owned(p.tool_call_id.or(p.call_id).or(p.call_id_too)),
+        message_id: owned(p.assistant_message_id.or(p.message_id).or(p.message_id_too)),
+        part_id: owned(p.part_id.or(p.part_id_too)),
+        tool_call_id: owned(p.tool_call_id.or(p.call_id).or(p.call_id_too).or(p.tool_call_id_too)),
         tool_name: owned(p.tool_name),
         input: p.input,
         error: p.error,
@@ -257,7 +264,7 @@ fn body(kind: &str, payload: Value) -> SessionBody {
         "turn.steerQueued" => SessionBody::SteerQueued(salvage(payload)),
         "turn.steerDrained" => SessionBody::SteerDrained(salvage(payload)),
         "model.streaming" => SessionBody::Streaming(odd_streaming(&payload)),
-        "part.delta" => SessionBody::PartDelta(salvage(payload)),
+        "part.delta" => SessionBody::PartDelta(part_delta(&payload)),
         "tool.updated" => SessionBody::Tool(tool(payload)),
         "session.updated" => SessionBody::Updated(updated(payload)),
         "session.titleUpdated" => SessionBody::Title(salvage(payload)),
@@ -288,6 +295,15 @@ fn odd_streaming(p: &Value) -> Streaming {
         tool_name: text(p, &["toolName", "tool"]),
         input: present(p, "input"),
         error: present(p, "error"),
+    }
+}
+
+fn part_delta(p: &Value) -> PartDelta {
+    PartDelta {
+        message_id: text(p, &["messageId", "messageID"]),
+        part_id: text(p, &["partId", "partID"]),
+        field: text(p, &["field"]),
+        delta: text(p, &["delta"]).unwrap_or_default(),
     }
 }
 

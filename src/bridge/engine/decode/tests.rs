@@ -533,3 +533,68 @@ fn any_other_line_goes_the_general_way() {
         assert!(streaming_line(&line).is_none(), "{line}");
     }
 }
+
+/// Spellings of the same id, in the order in which they are believed.
+const SPELLINGS: [(&str, &[&str]); 3] = [
+    ("message", &["messageId", "messageID"]),
+    ("part", &["partId", "partID"]),
+    ("call", &["toolCallId", "callId", "callID", "toolCallID"]),
+];
+
+proptest::proptest! {
+    /// Whichever spellings an event has at once, in whatever order, none makes it unreadable.
+    #[test]
+    fn every_mixture_of_spellings_is_read(
+        present in proptest::collection::vec(proptest::prelude::any::<bool>(), 8),
+        backwards in proptest::prelude::any::<bool>(),
+    ) {
+        let keys: Vec<&str> =
+            SPELLINGS.iter().flat_map(|(_, keys)| keys.iter().copied()).collect();
+        let mut chosen: Vec<String> = keys
+            .iter()
+            .zip(&present)
+            .filter(|(_, present)| **present)
+            .map(|(key, _)| format!(r#""{key}":"{key}""#))
+            .collect();
+        if backwards {
+            chosen.reverse();
+        }
+        let first = |family: usize| {
+            SPELLINGS[family].1.iter().find(|key| {
+                present[keys.iter().position(|k| k == *key).unwrap()]
+            }).copied()
+        };
+        let with = |rest: &str| {
+            let mut fields = vec![rest.to_owned()];
+            fields.extend(chosen.iter().cloned());
+            fields.join(",")
+        };
+        let event = |kind: &str, payload: &str| {
+            let params = format!(
+                r#"{{"sessionId":"s","seq":1,"type":"{kind}","payload":{{{payload}}}}}"#);
+            let raw = RawValue::from_string(params).unwrap();
+            match notification("session/event", Some(&raw)) {
+                EngineEvent::Session(event) => event.body,
+                other => panic!("{other:?}"),
+            }
+        };
+        let SessionBody::Streaming(s) =
+            event("model.streaming", &with(r#""kind":"text_delta","delta":"d""#))
+        else { panic!() };
+        proptest::prop_assert_eq!(s.delta, "d");
+        proptest::prop_assert_eq!(s.message_id.as_deref(), first(0));
+        proptest::prop_assert_eq!(s.part_id.as_deref(), first(1));
+        proptest::prop_assert_eq!(s.tool_call_id.as_deref(), first(2));
+        let SessionBody::PartDelta(p) = event("part.delta", &with(r#""delta":"d""#))
+        else { panic!() };
+        proptest::prop_assert_eq!(p.delta, "d");
+        proptest::prop_assert_eq!(p.message_id.as_deref(), first(0));
+        proptest::prop_assert_eq!(p.part_id.as_deref(), first(1));
+        let SessionBody::Tool(t) = event("tool.updated", &with(r#""kind":"started""#))
+        else { panic!() };
+        proptest::prop_assert_eq!(t.tool_call_id.as_str(), first(2).unwrap_or_default());
+        let row: crate::bridge::engine::v4::wire::Row =
+            serde_json::from_str(&format!("{{{}}}", with(r#""rowId":7,"kind":"toolCall""#))).unwrap();
+        proptest::prop_assert_eq!(row.tool_call_id.as_deref(), first(2));
+    }
+}

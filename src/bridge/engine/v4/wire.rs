@@ -235,7 +235,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Op<'a> {
 
 /// A row of any kind. Which fields are there depends on `kind`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, remote = "Self")]
 pub struct Row {
     /// Its id.
     pub row_id: RowId,
@@ -257,9 +257,15 @@ pub struct Row {
     pub assistant_response_id: Option<String>,
     /// The assistant message, as others do.
     pub entity_id: Option<String>,
-    /// The tool call.
-    #[serde(alias = "callId", alias = "callID")]
+    /// The tool call, by whichever spelling.
     pub tool_call_id: Option<String>,
+    // The other spellings have fields of their own, empty once the row is read: an alias would
+    // refuse a row that has two of them.
+    #[serde(rename = "toolCallID")]
+    tool_call_id_too: Option<String>,
+    call_id: Option<String>,
+    #[serde(rename = "callID")]
+    call_id_too: Option<String>,
     /// The tool.
     pub tool_name: Option<String>,
     /// State of `toolCall` and `subagent`.
@@ -296,6 +302,16 @@ pub struct Row {
     pub ended_at: Option<u64>,
     /// What the turn changed, of a `turnHeader`.
     pub file_changes: Option<Value>,
+}
+
+impl<'de> Deserialize<'de> for Row {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // The derived function, which `remote` makes an inherent one.
+        let mut row = Self::deserialize(deserializer)?;
+        let others = [row.call_id.take(), row.call_id_too.take(), row.tool_call_id_too.take()];
+        row.tool_call_id = row.tool_call_id.or_else(|| others.into_iter().flatten().next());
+        Ok(row)
+    }
 }
 
 impl Row {
