@@ -56,6 +56,8 @@ pub(super) struct Engine {
     pub(super) commands: HashMap<String, Value>,
     pub(super) saturated: HashSet<String>,
     pub(super) exit: Option<i32>,
+    /// Nothing is done any more, whatever comes.
+    pub(super) hung: bool,
     queue: VecDeque<Request>,
     serving: Option<Serving>,
     eof_at: Option<u64>,
@@ -78,6 +80,7 @@ impl Engine {
             commands: HashMap::new(),
             saturated: HashSet::new(),
             exit: None,
+            hung: false,
             queue: VecDeque::new(),
             serving: None,
             eof_at: None,
@@ -88,7 +91,7 @@ impl Engine {
     /// Takes in a line.
     pub(super) fn line(&mut self, line: &[u8], now: u64) {
         self.wire.now = now;
-        if line.iter().all(u8::is_ascii_whitespace) {
+        if self.hung || line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
         match serde_json::from_slice::<Value>(line) {
@@ -112,6 +115,9 @@ impl Engine {
 
     /// When something is due, in ms since the start.
     pub(super) fn due(&self) -> Option<u64> {
+        if self.hung {
+            return None;
+        }
         let serving = match &self.serving {
             Some(Serving::Until(_, at)) => Some(*at),
             _ => None,
@@ -141,6 +147,9 @@ impl Engine {
             .collect();
         for id in ids {
             self.tick_session(&id);
+        }
+        if self.hung {
+            return;
         }
         self.serve();
         if self.eof_at.is_some_and(|at| at <= now) {

@@ -524,6 +524,10 @@ impl Engine {
         };
         let level = selection.pointer("/options/reasoningLevel").and_then(Value::as_str);
         match level {
+            // Account models want a level though they declare none.
+            Some("max") if model.levels.is_empty() && provider.starts_with("account:") => {
+                Ok(selection.clone())
+            }
             None if !model.levels.is_empty() => {
                 Err(RpcError::invalid(format!("Reasoning level is required for {provider}/{id}")))
             }

@@ -54,6 +54,9 @@ pub enum Startup {
 pub enum Fault {
     /// The process dies when the n-th script action of any turn is due.
     DieAtStep(u64),
+    /// The process hangs when the n-th script action of any turn is due: it lives, reads and says
+    /// nothing any more.
+    HangAtStep(u64),
     /// A line that is no message comes before every n-th notification.
     Garbage(u64),
     /// Every n-th `session/event` is lost; its sequence number stays used.
@@ -245,7 +248,7 @@ where
 impl std::str::FromStr for Fault {
     type Err = String;
 
-    /// `die:3`, `garbage:5`, `drop-events:7`, `lose-completed`, `slow:session/read:1500`,
+    /// `die:3`, `hang:3`, `garbage:5`, `drop-events:7`, `lose-completed`, `slow:session/read:1500`,
     /// `ignore-stop`, `ignore-v4-stop`, `drop-frames:4`, `evict`, `hydration:3`, `cold-start:500`,
     /// `no-method:mcp/list`, `guide-falls-back:guide.noToolBoundary`, `ignore-eof`.
     fn from_str(s: &str) -> Result<Self, Self::Err> {
@@ -253,6 +256,7 @@ impl std::str::FromStr for Fault {
         let n = || if rest.is_empty() { Ok(1) } else { number::<u64>(name, rest) };
         Ok(match name {
             "die" => Self::DieAtStep(n()?),
+            "hang" => Self::HangAtStep(n()?),
             "garbage" => Self::Garbage(n()?),
             "drop-events" => Self::DropEvents(n()?),
             "lose-completed" => Self::LoseCompleted,

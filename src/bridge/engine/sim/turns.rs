@@ -255,13 +255,18 @@ impl Engine {
     }
 
     fn play_turn(&mut self, id: &str) {
-        let die =
-            self.wire.options.fault(|f| if let Fault::DieAtStep(n) = f { Some(*n) } else { None });
+        let options = &self.wire.options;
+        let die = options.fault(|f| if let Fault::DieAtStep(n) = f { Some(*n) } else { None });
+        let hang = options.fault(|f| if let Fault::HangAtStep(n) = f { Some(*n) } else { None });
         let Some(turn) = self.sessions.get_mut(id).and_then(|s| s.turn.as_mut()) else { return };
         let Some(beat) = turn.runner.next.take() else { return };
         turn.steps += 1;
         if die == Some(turn.steps) {
             self.exit = Some(9);
+            return;
+        }
+        if hang == Some(turn.steps) {
+            self.hung = true;
             return;
         }
         if matches!(beat.action, Action::RequestStart)

@@ -17,6 +17,17 @@ pub(crate) enum LinkState {
     Up,
 }
 
+/// What came of an engine that does not answer while it should load the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deaf {
+    /// It answers, as far as is known.
+    No,
+    /// It is being ended.
+    Ending,
+    /// Another one was asked for.
+    Replaced,
+}
+
 /// What waits for the link.
 #[derive(Debug)]
 pub(crate) enum Waiter {
@@ -78,6 +89,8 @@ pub(crate) struct Link {
     pub(crate) hydrated: bool,
     /// Made here and without a finished turn: an engine that died may never have stored it.
     pub(crate) fresh: bool,
+    /// The engine did not answer and was ended; who waits gets another one, once.
+    pub(crate) deaf: Deaf,
     /// The user was told that the engine migrates its database.
     pub(crate) told_migration: bool,
     pub(crate) waiting: Vec<Waiter>,
@@ -92,6 +105,7 @@ impl Link {
             generation: 0,
             hydrated: false,
             fresh: false,
+            deaf: Deaf::No,
             told_migration: false,
             waiting: Vec::new(),
         }

@@ -6,7 +6,7 @@ use agent_client_protocol::Error as AcpError;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::link::{LinkState, OpenKind, Waiter};
+use super::link::{Deaf, LinkState, OpenKind, Waiter};
 use super::{Cont, Effect, EngineUp, Machine, Record, ReqId, Token, session_not_found};
 use crate::bridge::engine::EngineError;
 use crate::bridge::session::failure;
@@ -117,9 +117,21 @@ impl Machine {
             }
             // A cold engine drops requests: one more try.
             Err(EngineError::Timeout { .. }) if !retried => self.resume(true),
+            Err(EngineError::Timeout { .. }) if self.link.deaf == Deaf::No => {
+                // Twice silent for that long: it hangs. Its end is heard as an event.
+                self.link.deaf = Deaf::Ending;
+                self.emit(Effect::KillEngine);
+            }
             Err(error) if failure::is_gone(&error) => self.session_is_gone(),
             Err(error) => self.opening_failed(&error),
         }
+    }
+
+    /// The engine that did not answer is gone: whoever waits gets another one.
+    pub(crate) fn deaf_engine_ended(&mut self) {
+        self.link.deaf = Deaf::Replaced;
+        self.link.state = LinkState::Down;
+        self.reopen_if_wanted();
     }
 
     /// The engine does not know the session. One that was made here and has nothing to lose is
@@ -146,6 +158,7 @@ impl Machine {
             Ok(answer) => {
                 self.stream.start_at(answer.get("eventSeq").and_then(Value::as_u64));
                 self.link.state = LinkState::Up;
+                self.link.deaf = Deaf::No;
                 self.repair_settings();
                 self.open_v4();
                 self.serve_waiters();
@@ -185,6 +198,7 @@ impl Machine {
 
     fn fail_waiters(&mut self, error: &AcpError) {
         self.link.state = LinkState::Down;
+        self.link.deaf = Deaf::No;
         for waiter in std::mem::take(&mut self.link.waiting) {
             match waiter {
                 Waiter::Turn(n) => self.turn_failed_to_open(n, error.clone()),

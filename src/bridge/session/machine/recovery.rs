@@ -11,7 +11,7 @@ use agent_client_protocol::v1::schema as acp;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::link::LinkState;
+use super::link::{Deaf, LinkState};
 use super::turn::Stage;
 use super::{Cont, Effect, Machine};
 use crate::bridge::engine::EngineError;
@@ -216,6 +216,9 @@ impl Machine {
 
     /// The engine process is gone. Whoever needs one gets a new one; a running prompt is sent again.
     pub(crate) fn engine_lost(&mut self, exit: Option<&EngineExit>) {
+        if self.link.deaf == Deaf::Ending {
+            return self.deaf_engine_ended();
+        }
         // Every attached session hears of the end, and an opening hears of it by its replies.
         if self.link.state != LinkState::Up {
             return;

@@ -158,18 +158,23 @@ fn a_resume_uses_the_workspace_that_the_engine_lists_and_sends_servers_again() {
 }
 
 #[test]
-fn a_cold_resume_that_times_out_is_tried_once_more() {
+fn an_engine_that_lets_a_resume_time_out_twice_is_replaced_once() {
     let mut b = known();
     b.by_hand = vec!["session/resume"];
     let req = b.request(open(false));
-    for n in 1..=2 {
+    let resume_times_out = |b: &mut Bench, n| {
         assert_eq!(b.count("session/resume"), n);
         let token = b.open_call("session/resume");
-        b.reply(
-            token,
-            Err(EngineError::Timeout { method: "session/resume", after: Duration::from_secs(15) }),
-        );
-    }
+        let after = Duration::from_secs(15);
+        b.reply(token, Err(EngineError::Timeout { method: "session/resume", after }));
+    };
+    resume_times_out(&mut b, 1);
+    assert!(!b.killed, "a cold engine may drop one request");
+    resume_times_out(&mut b, 2);
+    assert!(b.killed && b.response(req).is_none());
+    b.die();
+    resume_times_out(&mut b, 3);
+    resume_times_out(&mut b, 4);
     assert!(b.response(req).unwrap().is_err());
 }
 
