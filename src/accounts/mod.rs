@@ -13,6 +13,7 @@ mod limits;
 mod live;
 pub mod quota;
 mod sign_in;
+mod usage;
 
 pub use entitlement::{
     Entitlement, LiveAnswers, Source, entitlements, header_answer, update_params,
@@ -21,6 +22,7 @@ pub use files::{AccountFiles, Stamp};
 pub use limits::{Limits, Window};
 pub use live::Live;
 pub use sign_in::{Channel, SignIn, sign_in};
+pub use usage::usage_stats;
 
 /// The two account families and where each signs in.
 pub const FAMILIES: [&str; 2] = ["bigmodel", "zai"];

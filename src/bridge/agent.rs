@@ -2,22 +2,24 @@
 //! request with its responder to the registry, then returns, because the SDK dispatches one message
 //! at a time and a handler that waits for the client would wait for ever.
 
+use std::fmt;
 use std::sync::Arc;
 
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::v1::{Dispatch, Responder};
 use agent_client_protocol::{
-    Agent, Client, ConnectTo, Error as AcpError, Handled, UntypedMessage, on_receive_dispatch,
-    on_receive_notification, on_receive_request,
+    Agent, Client, ConnectTo, Error as AcpError, Handled, JsonRpcRequest, UntypedMessage,
+    on_receive_dispatch, on_receive_notification, on_receive_request,
 };
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
+use super::engine::Engine;
 use super::extensions;
 use super::servers::WithServers;
 use super::session::machine::{Request, invalid_params, steering_advert};
-use super::session::registry::{self, Channels, OpenRequest, ToRegistry};
+use super::session::registry::{self, Channels, OpenRequest, Starter, ToRegistry};
 use super::stdio::Outflow;
 use super::translate::ClientTraits;
 use crate::config::Config;
@@ -28,16 +30,26 @@ pub(crate) const AUTH_AGENT: &str = "zcode-credentials";
 const AUTH_TERMINAL: &str = "zcode-login";
 
 /// The bridge as a value: connect it to a transport (`serve`) or to a client in this process.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct BridgeAgent {
     config: Arc<Config>,
+    starter: Starter,
     outflow: Outflow,
     stop: watch::Receiver<bool>,
 }
 
+impl fmt::Debug for BridgeAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BridgeAgent").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
 /// Makes the agent. Nothing is started before it is connected, and no engine before it is needed.
 pub fn agent(config: Arc<Config>) -> BridgeAgent {
-    BridgeAgent { config, outflow: Outflow::new(), stop: watch::channel(false).1 }
+    let starter: Starter = Arc::new(|config, cwd, events| {
+        Box::pin(async move { Engine::start(&config, &cwd, events).await })
+    });
+    BridgeAgent { config, starter, outflow: Outflow::new(), stop: watch::channel(false).1 }
 }
 
 impl BridgeAgent {
@@ -45,6 +57,13 @@ impl BridgeAgent {
     #[must_use]
     pub fn metered(mut self, outflow: Outflow) -> Self {
         self.outflow = outflow;
+        self
+    }
+
+    /// Has engines started in another way: tests play theirs in this process.
+    #[cfg(test)]
+    pub(crate) fn started_by(mut self, starter: Starter) -> Self {
+        self.starter = starter;
         self
     }
 
@@ -58,11 +77,23 @@ impl BridgeAgent {
 
 type Registry = mpsc::Sender<ToRegistry>;
 
+/// A handler: hands the registry what `$make` makes of the request and its responder.
+macro_rules! handing {
+    ($registry:ident, $request:ty, $make:expr) => {
+        async move |request: $request,
+                    responder: Responder<<$request as JsonRpcRequest>::Response>,
+                    _cx| {
+            hand_over(&$registry, $make(request, responder.erase_to_json())).await;
+            Ok(())
+        }
+    };
+}
+
 impl ConnectTo<Client> for BridgeAgent {
     async fn connect_to(self, client: impl ConnectTo<Agent>) -> Result<(), AcpError> {
         let (inbox, inbox_rx) = mpsc::channel(registry::INBOX);
-        let Self { config, outflow, stop } = self;
-        let channels = Channels { itself: inbox.clone(), inbox: inbox_rx, stop, outflow };
+        let Self { config, starter, outflow, stop } = self;
+        let channels = Channels { itself: inbox.clone(), inbox: inbox_rx, stop, outflow, starter };
         let all: [Registry; 13] = std::array::from_fn(|_| inbox.clone());
         let [init, auth, new, load, resume, list, close, fork, prompt, mode, option, stop, other] =
             all;
@@ -81,120 +112,43 @@ impl ConnectTo<Client> for BridgeAgent {
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |request: acp::AuthenticateRequest,
-                            responder: Responder<acp::AuthenticateResponse>,
-                            _cx| {
-                    hand_over(&auth, ToRegistry::Authenticate(request, responder.erase_to_json()))
-                        .await;
-                    Ok(())
-                },
+                handing!(auth, acp::AuthenticateRequest, ToRegistry::Authenticate),
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |request: WithServers<acp::NewSessionRequest>,
-                            responder: Responder<acp::NewSessionResponse>,
-                            _cx| {
-                    hand_over(&new, ToRegistry::New(request, responder.erase_to_json())).await;
-                    Ok(())
-                },
+                handing!(new, WithServers<acp::NewSessionRequest>, ToRegistry::New),
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |request: WithServers<acp::LoadSessionRequest>,
-                            responder: Responder<acp::LoadSessionResponse>,
-                            _cx| {
-                    let WithServers { request, problems } = request;
-                    let open = OpenRequest {
-                        problems,
-                        id: request.session_id.0.to_string(),
-                        cwd: request.cwd,
-                        mcp: request.mcp_servers,
-                        replay: true,
-                        limit: replay_limit(request.meta.as_ref()),
-                    };
-                    hand_over(&load, ToRegistry::Open(open, responder.erase_to_json())).await;
-                    Ok(())
-                },
+                handing!(load, WithServers<acp::LoadSessionRequest>, to_load),
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |request: WithServers<acp::ResumeSessionRequest>,
-                            responder: Responder<acp::ResumeSessionResponse>,
-                            _cx| {
-                    let WithServers { request, problems } = request;
-                    let open = OpenRequest {
-                        problems,
-                        id: request.session_id.0.to_string(),
-                        cwd: request.cwd,
-                        mcp: request.mcp_servers,
-                        replay: false,
-                        limit: None,
-                    };
-                    hand_over(&resume, ToRegistry::Open(open, responder.erase_to_json())).await;
-                    Ok(())
-                },
+                handing!(resume, WithServers<acp::ResumeSessionRequest>, to_resume),
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |request: acp::ListSessionsRequest,
-                            responder: Responder<acp::ListSessionsResponse>,
-                            _cx| {
-                    hand_over(&list, ToRegistry::List(request, responder.erase_to_json())).await;
-                    Ok(())
-                },
+                handing!(list, acp::ListSessionsRequest, ToRegistry::List),
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |request: acp::CloseSessionRequest,
-                            responder: Responder<acp::CloseSessionResponse>,
-                            _cx| {
-                    for_session(
-                        &close,
-                        &request.session_id,
-                        Request::Close,
-                        responder.erase_to_json(),
-                    )
-                    .await
-                },
+                handing!(close, acp::CloseSessionRequest, to_close),
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |request: WithServers<acp::ForkSessionRequest>,
-                            responder: Responder<acp::ForkSessionResponse>,
-                            _cx| {
-                    hand_over(&fork, ToRegistry::Fork(request, responder.erase_to_json())).await;
-                    Ok(())
-                },
+                handing!(fork, WithServers<acp::ForkSessionRequest>, ToRegistry::Fork),
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |request: acp::PromptRequest,
-                            responder: Responder<acp::PromptResponse>,
-                            _cx| {
-                    let what = Request::Prompt(request.prompt);
-                    for_session(&prompt, &request.session_id, what, responder.erase_to_json()).await
-                },
+                handing!(prompt, acp::PromptRequest, to_prompt),
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |request: acp::SetSessionModeRequest,
-                            responder: Responder<acp::SetSessionModeResponse>,
-                            _cx| {
-                    let what = Request::SetMode(request.mode_id.0.to_string());
-                    for_session(&mode, &request.session_id, what, responder.erase_to_json()).await
-                },
+                handing!(mode, acp::SetSessionModeRequest, to_set_mode),
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |request: acp::SetSessionConfigOptionRequest,
-                            responder: Responder<acp::SetSessionConfigOptionResponse>,
-                            _cx| {
-                    let what = Request::SetOption {
-                        id: request.config_id.0.to_string(),
-                        value: request.value,
-                    };
-                    for_session(&option, &request.session_id, what, responder.erase_to_json()).await
-                },
+                handing!(option, acp::SetSessionConfigOptionRequest, to_set_option),
                 on_receive_request!(),
             )
             .on_receive_notification(
@@ -208,8 +162,8 @@ impl ConnectTo<Client> for BridgeAgent {
                 async move |message: Dispatch<UntypedMessage, UntypedMessage>, _cx| match message {
                     Dispatch::Request(request, responder) => {
                         match extension(request.method(), request.params()) {
-                            Some(Ok((id, what))) => {
-                                hand_over(&other, ToRegistry::Session(id, what, responder)).await;
+                            Some(Ok(asked)) => {
+                                hand_over(&other, asked.into_message(responder)).await;
                                 Ok(Handled::Yes)
                             }
                             Some(Err(error)) => {
@@ -240,14 +194,62 @@ async fn hand_over(registry: &Registry, message: ToRegistry) {
     registry.send(message).await.ok();
 }
 
-async fn for_session(
-    registry: &Registry,
-    id: &acp::SessionId,
-    what: Request,
+fn to_session(id: &acp::SessionId, what: Request, responder: Responder<Value>) -> ToRegistry {
+    ToRegistry::Session(id.0.to_string(), what, responder)
+}
+
+fn to_load(
+    request: WithServers<acp::LoadSessionRequest>,
     responder: Responder<Value>,
-) -> Result<(), AcpError> {
-    hand_over(registry, ToRegistry::Session(id.0.to_string(), what, responder)).await;
-    Ok(())
+) -> ToRegistry {
+    let WithServers { request, problems } = request;
+    let open = OpenRequest {
+        problems,
+        id: request.session_id.0.to_string(),
+        cwd: request.cwd,
+        mcp: request.mcp_servers,
+        replay: true,
+        limit: replay_limit(request.meta.as_ref()),
+    };
+    ToRegistry::Open(open, responder)
+}
+
+fn to_resume(
+    request: WithServers<acp::ResumeSessionRequest>,
+    responder: Responder<Value>,
+) -> ToRegistry {
+    let WithServers { request, problems } = request;
+    let open = OpenRequest {
+        problems,
+        id: request.session_id.0.to_string(),
+        cwd: request.cwd,
+        mcp: request.mcp_servers,
+        replay: false,
+        limit: None,
+    };
+    ToRegistry::Open(open, responder)
+}
+
+fn to_close(request: acp::CloseSessionRequest, responder: Responder<Value>) -> ToRegistry {
+    let acp::CloseSessionRequest { session_id, .. } = request;
+    to_session(&session_id, Request::Close, responder)
+}
+
+fn to_prompt(request: acp::PromptRequest, responder: Responder<Value>) -> ToRegistry {
+    to_session(&request.session_id, Request::Prompt(request.prompt), responder)
+}
+
+fn to_set_mode(request: acp::SetSessionModeRequest, responder: Responder<Value>) -> ToRegistry {
+    let acp::SetSessionModeRequest { session_id, mode_id, .. } = request;
+    to_session(&session_id, Request::SetMode(mode_id.0.to_string()), responder)
+}
+
+fn to_set_option(
+    request: acp::SetSessionConfigOptionRequest,
+    responder: Responder<Value>,
+) -> ToRegistry {
+    let what = Request::SetOption { id: request.config_id.0.to_string(), value: request.value };
+    to_session(&request.session_id, what, responder)
 }
 
 /// `_meta.zcode.limit` of `session/load`: only the last messages.
@@ -256,13 +258,34 @@ fn replay_limit(meta: Option<&acp::Meta>) -> Option<usize> {
     usize::try_from(limit.min(500)).ok()
 }
 
-/// An untyped request: an extension method for a session, or nothing of ours.
-fn extension(method: &str, params: &Value) -> Option<Result<(String, Request), AcpError>> {
+/// What an extension method asks for.
+enum Asked {
+    /// Something of a session.
+    Session(String, Request),
+    /// `usage_stats`, which is the account's and names no session.
+    UsageStats,
+}
+
+impl Asked {
+    fn into_message(self, responder: Responder<Value>) -> ToRegistry {
+        match self {
+            Self::Session(id, what) => ToRegistry::Session(id, what, responder),
+            Self::UsageStats => ToRegistry::UsageStats(responder),
+        }
+    }
+}
+
+/// An untyped request: an extension method, or nothing of ours.
+fn extension(method: &str, params: &Value) -> Option<Result<Asked, AcpError>> {
     let name = extensions::name_of(method)?;
+    if name == extensions::USAGE_STATS {
+        return Some(Ok(Asked::UsageStats));
+    }
     let Some(id) = params.get("sessionId").and_then(Value::as_str) else {
         return Some(Err(invalid_params(format!("{method}: sessionId is missing"))));
     };
-    Some(Ok((id.to_owned(), Request::Extension { name, params: params.clone() })))
+    let what = Request::Extension { name, params: params.clone() };
+    Some(Ok(Asked::Session(id.to_owned(), what)))
 }
 
 /// The answer to `initialize`: what this agent can do, without asking any engine.

@@ -2,15 +2,22 @@
 //! send, and under `_zcode/…`, which is the one advertised. Called by `agent`; carried out by the
 //! session machine.
 
+/// The one that names no session.
+pub(crate) const USAGE_STATS: &str = "usage_stats";
+
 /// Name as the machine knows it, the older name on the wire.
 const TABLE: &[(&str, &str)] = &[
     ("cancelBackgroundTask", "session/cancelBackgroundTask"),
     ("load_earlier", "session/load_earlier"),
+    ("fork", "session/fork"),
     ("compact", "session/compact"),
     ("goal", "session/goal"),
     ("setModel", "session/setModel"),
     ("setMode", "session/setMode"),
     ("setThoughtLevel", "session/setThoughtLevel"),
+    ("set_mode", "session/set_mode"),
+    ("set_config_option", "session/set_config_option"),
+    (USAGE_STATS, "account/usage_stats"),
     ("steering", "session/steering"),
     ("state", "zcode/state"),
     ("queue/list", "zcode/queue/list"),
@@ -34,6 +41,20 @@ pub(crate) fn name_of(method: &str) -> Option<&'static str> {
 /// The methods as `initialize` advertises them.
 pub(crate) fn advertised() -> Vec<String> {
     TABLE.iter().map(|(name, _)| format!("_zcode/{name}")).collect()
+}
+
+/// Every name of the table, as the machine knows it.
+#[cfg(test)]
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|(name, _)| *name)
+}
+
+/// Every name that a method has on the wire.
+#[cfg(test)]
+pub(crate) fn spellings(name: &str) -> Vec<String> {
+    let older = TABLE.iter().find(|(known, _)| *known == name).map(|(_, older)| *older);
+    let older = older.into_iter().flat_map(|older| [older.to_owned(), format!("_{older}")]);
+    older.chain([format!("_zcode/{name}")]).collect()
 }
 
 #[cfg(test)]

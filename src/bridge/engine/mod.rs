@@ -16,7 +16,10 @@ pub mod event;
 mod handle;
 mod interactions;
 pub(crate) mod lines;
+#[cfg(test)]
+pub(crate) mod played;
 pub mod policy;
+mod program;
 pub mod sim;
 mod timeouts;
 pub mod v4;
@@ -35,6 +38,7 @@ use crate::config::Config;
 use crate::process::{Child, ChildSpec};
 use crate::trace::Trace;
 use event::EngineEvent;
+use program::Program;
 
 /// Commands that may wait for an actor; it takes them as they come.
 const COMMANDS: usize = 4096;
@@ -85,18 +89,30 @@ impl Engine {
         trace: Trace,
         default_events: mpsc::Sender<EngineEvent>,
     ) -> Result<EngineHandle, EngineError> {
-        static GENERATION: AtomicU64 = AtomicU64::new(1);
         let child = Child::spawn(spec).map_err(|error| EngineError::Spawn {
             program: spec.program.to_string_lossy().into_owned(),
             reason: error.to_string(),
         })?;
+        let pid = child.pid();
+        let handle = Self::own(Program::Child(Box::new(child)), policy, trace, default_events);
+        tracing::info!(pid, generation = handle.generation(), "the engine was started");
+        Ok(handle)
+    }
+
+    /// Starts the actor of a program that runs.
+    fn own(
+        program: Program,
+        policy: policy::Policy,
+        trace: Trace,
+        default_events: mpsc::Sender<EngineEvent>,
+    ) -> EngineHandle {
+        static GENERATION: AtomicU64 = AtomicU64::new(1);
         let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
-        tracing::info!(pid = child.pid(), generation, "the engine was started");
         let (sender, commands) = mpsc::channel(COMMANDS);
         let (exit, exit_view) = watch::channel(None);
         let handle = EngineHandle::new(sender, exit_view, generation, policy.table.clone());
-        let setup = actor::Setup { child, commands, exit, default_events, policy, trace };
+        let setup = actor::Setup { program, commands, exit, default_events, policy, trace };
         tokio::spawn(actor::run(setup));
-        Ok(handle)
+        handle
     }
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error as AcpError, ErrorCode};
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -27,7 +28,7 @@ use crate::approvals::ApprovalBridge;
 use crate::bridge::engine::event::{EngineEvent, EngineRequest};
 use crate::bridge::engine::sim;
 use crate::bridge::engine::v4::steer::Limits;
-use crate::bridge::engine::{Engine, EngineError, EngineHandle};
+use crate::bridge::engine::{EngineError, EngineHandle};
 use crate::bridge::servers::WithServers;
 use crate::bridge::stdio::Outflow;
 use crate::bridge::translate::mcp::McpProblem;
@@ -58,6 +59,8 @@ pub(crate) enum ToRegistry {
     /// `session/cancel`. In the one queue with the prompts, so that it stops what was asked before
     /// it and nothing that comes after.
     Cancel(String),
+    /// `account/usage_stats`
+    UsageStats(Responder<Value>),
     /// Anything else that names a session.
     Session(String, Request, Responder<Value>),
     /// A session needs the engine.
@@ -116,8 +119,20 @@ enum EngineState {
     Up(EngineHandle),
 }
 
+/// How an engine is started, in this directory, with this mailbox for what no session wants.
+pub(crate) type Starter = Arc<
+    dyn Fn(
+            Arc<Config>,
+            PathBuf,
+            mpsc::Sender<EngineEvent>,
+        ) -> BoxFuture<'static, Result<EngineHandle, EngineError>>
+        + Send
+        + Sync,
+>;
+
 pub(crate) struct Registry {
     config: Arc<Config>,
+    starter: Starter,
     client: ConnectionTo<Client>,
     itself: mpsc::Sender<ToRegistry>,
     aliases: AliasFile,
@@ -140,11 +155,13 @@ pub(crate) struct Channels {
     pub(crate) stop: watch::Receiver<bool>,
     /// How far the client lags.
     pub(crate) outflow: Outflow,
+    /// How engines are started.
+    pub(crate) starter: Starter,
 }
 
 /// Runs until the client is gone, then ends the sessions and the engine.
 pub(crate) async fn run(config: Arc<Config>, client: ConnectionTo<Client>, channels: Channels) {
-    let Channels { itself, mut inbox, mut stop, outflow } = channels;
+    let Channels { itself, mut inbox, mut stop, outflow, starter } = channels;
     let (events, mut event_rx) = mpsc::channel(INBOX);
     let approvals = config.approval_dir.as_deref().and_then(|dir| match ApprovalBridge::open(dir) {
         Ok(bridge) => Some(bridge),
@@ -156,6 +173,7 @@ pub(crate) async fn run(config: Arc<Config>, client: ConnectionTo<Client>, chann
     let mut registry = Registry {
         aliases: AliasFile::new(&config.zcode_home),
         config,
+        starter,
         client: client.clone(),
         itself,
         sessions: HashMap::new(),
@@ -195,6 +213,12 @@ impl Registry {
             ToRegistry::List(request, responder) => self.list(&request, responder),
             ToRegistry::Fork(request, responder) => self.fork(request, responder),
             ToRegistry::Cancel(id) => self.cancel(&id),
+            ToRegistry::UsageStats(responder) => {
+                let config = self.config.clone();
+                tokio::spawn(async move {
+                    answer(responder, &crate::accounts::usage_stats(&config).await);
+                });
+            }
             ToRegistry::Session(id, request, responder) => {
                 self.hand_to_session(&id, request, responder);
             }
@@ -479,13 +503,12 @@ impl Registry {
             EngineState::Starting(waiting) => waiting.push(reply),
             _ => {
                 self.engine = EngineState::Starting(vec![reply]);
-                let (config, events, itself) =
-                    (self.config.clone(), self.events.clone(), self.itself.clone());
-                let cwd = engine_directory(cwd);
+                let (config, itself) = (self.config.clone(), self.itself.clone());
+                let start =
+                    (self.starter)(config.clone(), engine_directory(cwd), self.events.clone());
                 let before = self.told.live();
                 tokio::spawn(async move {
                     let live = accounts::live_answers(&config, before);
-                    let start = Engine::start(&config, &cwd, events);
                     let outcome = match futures::future::join(start, live).await {
                         (Ok(engine), live) => {
                             Ok((engine.clone(), accounts::tell(config, engine, live).await))

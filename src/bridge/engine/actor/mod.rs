@@ -14,7 +14,6 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
-use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -26,9 +25,10 @@ use super::handle::Command;
 use super::interactions::{Announced, Interactions};
 use super::lines::{Line, LineBuffer};
 use super::policy::Policy;
+use super::program::{Input, Output, Program};
 use super::timeouts::Clocks;
 use super::wire;
-use crate::process::{Child, TERM_GRACE};
+use crate::process::TERM_GRACE;
 use crate::trace::{Direction, Trace, Wire};
 
 /// Commands taken before what they wrote is sent.
@@ -46,7 +46,7 @@ type ReplySender = oneshot::Sender<Result<Box<RawValue>, EngineError>>;
 
 /// What the actor begins with.
 pub(super) struct Setup {
-    pub(super) child: Child,
+    pub(super) program: Program,
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) exit: watch::Sender<Option<Arc<EngineExit>>>,
     pub(super) default_events: mpsc::Sender<EngineEvent>,
@@ -89,9 +89,8 @@ struct Actor {
 
 /// Runs until the engine has ended, one way or the other.
 pub(super) async fn run(setup: Setup) {
-    let Setup { mut child, mut commands, exit, default_events, policy, trace } = setup;
-    let stdin = child.stdin.take();
-    let Some(mut stdout) = child.stdout.take() else { return };
+    let Setup { mut program, mut commands, exit, default_events, policy, trace } = setup;
+    let (stdin, Some(mut stdout)) = program.take_ends() else { return };
     let mut actor = Actor {
         out: Outgoing { stdin, bytes: Vec::new(), sent: 0, trace: trace.clone() },
         trace,
@@ -106,17 +105,17 @@ pub(super) async fn run(setup: Setup) {
         last_preferences: None,
         next_retry_id: 1,
     };
-    let end = actor.serve(&mut child, &mut stdout, &mut commands).await;
+    let end = actor.serve(&mut program, &mut stdout, &mut commands).await;
     actor.out.stdin = None;
     drop(stdout);
-    actor.finish(end, child, commands, exit).await;
+    actor.finish(end, program, commands, exit).await;
 }
 
 impl Actor {
     async fn serve(
         &mut self,
-        child: &mut Child,
-        stdout: &mut pipe::Receiver,
+        program: &mut Program,
+        stdout: &mut Output,
         commands: &mut mpsc::Receiver<Command>,
     ) -> End {
         let mut lines = LineBuffer::default();
@@ -154,7 +153,7 @@ impl Actor {
                         return End::Gone(exited.and_then(|(status, _)| status));
                     }
                 }
-                status = child.wait(), if exited.is_none() => exited = Some((status.ok(), Instant::now())),
+                status = program.wait(), if exited.is_none() => exited = Some((status.ok(), Instant::now())),
                 () = sleep_until(wake), if wake.is_some() => {
                     if give_up.is_some_and(|at| at <= Instant::now()) {
                         return End::Gone(exited.and_then(|(status, _)| status));
@@ -435,7 +434,7 @@ impl Actor {
     async fn finish(
         mut self,
         end: End,
-        mut child: Child,
+        mut program: Program,
         mut commands: mpsc::Receiver<Command>,
         exit: watch::Sender<Option<Arc<EngineExit>>>,
     ) {
@@ -445,15 +444,12 @@ impl Actor {
         };
         let status = match known {
             None if !closed => {
-                tokio::time::timeout(LAST_STATUS, child.wait()).await.ok().and_then(Result::ok)
+                tokio::time::timeout(LAST_STATUS, program.wait()).await.ok().and_then(Result::ok)
             }
             known => known,
         };
-        let mut stderr = child.stderr();
-        if !closed {
-            tokio::time::timeout(LAST_STATUS, stderr.closed()).await.ok();
-        }
-        let words = stderr.lines(LAST_WORDS);
+        let patience = if closed { Duration::ZERO } else { LAST_STATUS };
+        let words = program.last_words(LAST_WORDS, patience).await;
         let exit_value = EngineExit {
             status: match status {
                 Some(status) => status.to_string(),
@@ -483,8 +479,8 @@ impl Actor {
             }
         }
         let tell = self.tell_everybody(&exit_value);
-        let end = child.terminate(TERM_GRACE);
-        let (_status, ()) = tokio::join!(end, async {
+        let end = program.terminate(TERM_GRACE);
+        let ((), ()) = tokio::join!(end, async {
             // A session that never drains must not keep the rest from ending.
             tokio::time::timeout(TERM_GRACE, tell).await.ok();
         });
@@ -540,7 +536,7 @@ async fn sleep_until(wake: Option<Instant>) {
 
 /// The engine's input: lines queued and not yet written.
 struct Outgoing {
-    stdin: Option<pipe::Sender>,
+    stdin: Option<Input>,
     bytes: Vec<u8>,
     sent: usize,
     trace: Trace,

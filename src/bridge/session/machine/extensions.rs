@@ -3,6 +3,7 @@
 
 use agent_client_protocol::Error as AcpError;
 use agent_client_protocol::v1::schema as acp;
+use serde::Deserialize as _;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -88,19 +89,22 @@ impl Machine {
                 let limit = usize::try_from(limit.clamp(1, 500)).unwrap_or(500);
                 return self.with_link(Waiter::Earlier { req, before: before.to_owned(), limit });
             }
+            // The standard method wants a directory too; who sends none has the parent's.
+            "fork" => return self.fork(req, Vec::new(), None),
             "setModel" => {
                 return self.set_named(req, "model", text("modelId").or_else(|| text("model")));
             }
-            "setMode" => {
+            "setMode" | "set_mode" => {
                 return self.set_named(req, "mode", text("mode").or_else(|| text("modeId")));
             }
             "setThoughtLevel" => {
-                return self.set_named(
-                    req,
-                    "thought",
-                    text("thoughtLevel").or_else(|| text("level")),
-                );
+                let level = params.get("thoughtLevel").or_else(|| params.get("level"));
+                return match level {
+                    None | Some(Value::Null) => self.reset_thought(req),
+                    Some(level) => self.set_named(req, "thought", level.as_str()),
+                };
             }
+            "set_config_option" => return self.set_option_by_extension(req, params),
             _ => return self.respond(req, Err(AcpError::method_not_found())),
         };
         match job {
@@ -110,6 +114,16 @@ impl Machine {
                 Err(invalid_params(format!("{name}: a param is missing or has no meaning"))),
             ),
         }
+    }
+
+    fn set_option_by_extension(&mut self, req: ReqId, params: &Value) {
+        let id = params.get("configId").and_then(Value::as_str);
+        let value = acp::SessionConfigOptionValue::deserialize(params);
+        if let (Some(id), Ok(value)) = (id, value) {
+            return self.set_option(req, id, &value);
+        }
+        let text = "set_config_option: configId or value is missing";
+        self.respond(req, Err(invalid_params(text)));
     }
 
     fn set_named(&mut self, req: ReqId, name: &str, value: Option<&str>) {
@@ -157,8 +171,12 @@ impl Machine {
                 self.call("session/fork", params, Cont::ForkJob);
             }
             Job::Mcp => {
-                let params =
-                    json!({"workspace": self.link.workspace_ref(&self.seed.cwd), "mode": "status"});
+                let workspace = self.link.workspace_ref(&self.seed.cwd);
+                let mut params = json!({"workspace": workspace, "mode": "status"});
+                // Without them the engine tells of the workspace's own servers alone.
+                if let (false, Value::Object(map)) = (self.seed.mcp.is_empty(), &mut params) {
+                    map.insert("mcpServers".to_owned(), Value::Array(self.seed.mcp.clone()));
+                }
                 self.call("mcp/list", params, Cont::McpList);
             }
             Job::Sessions => {

@@ -32,9 +32,11 @@ impl GoalAction {
             "clear" | "stop" => "clear",
             _ => return None,
         };
-        let needs = matches!(action, "set" | "replace");
-        (needs == objective.is_some())
-            .then(|| Self { action, objective: objective.map(str::to_owned) })
+        if !matches!(action, "set" | "replace") {
+            // Forms send their empty or old text along.
+            return Some(Self { action, objective: None });
+        }
+        Some(Self { action, objective: Some(objective?.to_owned()) })
     }
 }
 

@@ -348,6 +348,12 @@ impl Machine {
         self.change(req, by, wish.map_err(|e| e.to_string()));
     }
 
+    /// Goes back to the model's own thought level.
+    pub(crate) fn reset_thought(&mut self, req: ReqId) {
+        let usual = self.settings.now.usual_thought();
+        self.set_by_name(req, AskedBy::Extension, "thought", &usual);
+    }
+
     fn change(&mut self, req: ReqId, by: AskedBy, wish: Result<Wish, String>) {
         let wish = match wish {
             Ok(wish) => wish,

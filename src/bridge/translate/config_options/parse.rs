@@ -116,6 +116,13 @@ impl Settings {
         }
     }
 
+    /// The level that the model in use has when none is chosen.
+    pub fn usual_thought(&self) -> String {
+        let entry = self.model.as_ref().and_then(|model| self.entry(model));
+        let usual = entry.and_then(|entry| entry.clamp_level(None));
+        usual.filter(|_| !self.current_levels().is_empty()).unwrap_or_else(|| DEFAULT.to_owned())
+    }
+
     /// A thought level of the model in use.
     pub fn parse_thought(&self, value: &str) -> Result<Change, OptionError> {
         let wanted = value.trim();
