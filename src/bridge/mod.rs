@@ -10,3 +10,6 @@ pub mod stdio;
 pub mod translate;
 
 pub use agent::{BridgeAgent, agent};
+
+#[cfg(test)]
+mod tests;
