@@ -12,7 +12,7 @@ use crate::report::{Report, percentile};
 
 const FAST: &str = "--pace 0";
 /// A piece every five milliseconds.
-const PACED: &str = "--pace 5 --no-batch";
+const PACED: &str = "--pace 5 -o no-batch";
 /// Bytes of one streamed piece of the flood script, about.
 const PIECE: u64 = 84;
 
@@ -40,6 +40,12 @@ pub(crate) fn measure(report: &mut Report) {
     }
     if report.wants("sessions") {
         sessions(report);
+    }
+    if report.wants("load") {
+        load(report);
+    }
+    if report.wants("soak") {
+        soak(report);
     }
     if report.wants("idle bridge") {
         idle(report);
@@ -227,30 +233,45 @@ fn latency(report: &mut Report) {
     );
     report.add(("latency", "the same, p99"), percentile(&delays, 0.99), "ms", 0.3, 20.0);
     let sleeps = (after.sleeps - before.sleeps) as f64 / deltas;
-    report.add(("latency", "wake-ups of the bridge a delta"), sleeps, "", 2.0, 12.0);
+    report.add(("latency", "wake-ups of the bridge a delta"), sleeps, "", 1.5, 3.0);
 }
 
-/// With the engine's own batching of the old channel: what counts is the richer channel.
-fn batched(report: &mut Report) {
-    let mut client = Client::ready(&Setup { sim: "--pace 1", relayed: true });
+/// Milliseconds between the chunks of a turn as a model streams it.
+fn gaps(sim: &'static str, script: &str) -> (f64, f64) {
+    let mut client = Client::ready(&Setup { sim, relayed: false });
     let session = client.new_session();
-    let lines = client.turn(&session, if report.short { "markdown" } else { "story" });
+    let lines = client.turn(&session, script);
     let chunks: Vec<u64> =
         lines.iter().filter(|line| line.chunk().is_some()).map(|line| line.at).collect();
     let gaps: Vec<f64> = chunks.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
+    (percentile(&gaps, 0.5), percentile(&gaps, 0.95))
+}
+
+/// With the engine's own batching, the same turn through both channels: what counts is the richer one.
+fn batched(report: &mut Report) {
+    let script = report.pick("story", "markdown");
+    let (p50, p95) = gaps("--pace 1", script);
+    let (legacy, _) = gaps("--pace 1 --fault no-method:v4/conversation/subscribe", script);
     report.add(
         ("batched", "time between two chunks of a 55-token-a-second model, p50"),
-        percentile(&gaps, 0.5),
+        p50,
         "ms",
         40.0,
         300.0,
     );
-    report.add(("batched", "the same, p95"), percentile(&gaps, 0.95), "ms", 60.0, 400.0);
+    report.add(("batched", "the same, p95"), p95, "ms", 60.0, 400.0);
+    report.add(
+        ("batched", "p50 through V4 over p50 of the same turn through the old channel"),
+        p50 / legacy,
+        "x",
+        0.25,
+        0.8,
+    );
 }
 
 /// CPU time of the bridge and memory for a flood of so many pieces.
 fn flood_of(pieces: u64) -> (f64, f64, Reading) {
-    let mut client = Client::ready(&Setup { sim: "--pace 0 --no-batch", relayed: false });
+    let mut client = Client::ready(&Setup { sim: "--pace 0 -o no-batch", relayed: false });
     let session = client.new_session();
     client.turn(&session, "hello");
     client.drain(Duration::from_millis(200));
@@ -290,19 +311,129 @@ fn flood(report: &mut Report) {
 }
 
 fn sessions(report: &mut Report) {
-    let mut client = Client::ready(&Setup { sim: FAST, relayed: false });
+    let mut client = Client::ready(&Setup { sim: "--pace 0.2", relayed: false });
     let first = client.new_session();
     client.turn(&first, "hello");
-    client.drain(Duration::from_millis(200));
-    let before = client.probe().rss;
+    client.drain(Duration::from_millis(300));
+    let before = client.probe();
     let count = report.pick(100, 30);
-    for _ in 0..count {
-        let session = client.new_session();
-        client.turn(&session, "hello");
+    let sessions: Vec<String> = (0..count)
+        .map(|_| {
+            let session = client.new_session();
+            client.turn(&session, "hello");
+            session
+        })
+        .collect();
+    client.drain(Duration::from_millis(300));
+    let each = |client: &Client| (client.probe().rss - before.rss) * 1024.0 / f64::from(count);
+    let idle = each(&client);
+    report.add(("sessions", "memory of an idle session that had a turn"), idle, "KiB", 64.0, 256.0);
+    let turns: Vec<u64> =
+        sessions.iter().take(10).map(|session| client.prompt(session, "flood 60k")).collect();
+    let mut most = 0.0_f64;
+    let mut open = turns.len();
+    let mut seen = 0_u32;
+    while open > 0 {
+        let line = client.next_line();
+        seen += 1;
+        if seen % 100 == 0 {
+            most = most.max(each(&client));
+        }
+        open -= usize::from(line.text.contains("stopReason"));
     }
-    client.drain(Duration::from_millis(200));
-    let each = (client.probe().rss - before) * 1024.0 / f64::from(count);
-    report.add(("sessions", "memory of an idle session that had a turn"), each, "KiB", 64.0, 256.0);
+    report.add(
+        ("sessions", "the same while ten of them stream, all memory counted"),
+        most,
+        "KiB",
+        96.0,
+        384.0,
+    );
+}
+
+/// A long history, kept by one engine and read by the next: turns of half a megabyte.
+fn load(report: &mut Report) {
+    let store = tempfile::tempdir().unwrap();
+    let sim = format!("--pace 0 --store {}", store.path().display());
+    let setup = Setup { sim: Box::leak(sim.into_boxed_str()), relayed: true };
+    let mut client = Client::ready(&setup);
+    let session = client.new_session();
+    for _ in 0..report.pick(120, 16) {
+        client.turn(&session, "flood 500000");
+    }
+    let home = client.leave();
+    let mut client = Client::again(&setup, home);
+    client.initialize();
+    let params = json!({"sessionId": session, "cwd": client.cwd(), "mcpServers": []});
+    let before = client.probe();
+    let id = client.send("session/load", &params);
+    let (first, cpu) = loop {
+        let line = client.next_line();
+        if line.text.contains("_message_chunk") {
+            break (line.at, client.probe().cpu - before.cpu);
+        }
+    };
+    client.until_reply(id);
+    let peak = client.probe().peak;
+    let log = passed(&client.engine_log(), "out");
+    // The history is read twice, until it has stopped growing.
+    let reply = log.iter().rfind(|p| p.line.contains("\"result\":{\"messages\"")).unwrap();
+    let megabytes = reply.line.len() as f64 / f64::from(1 << 20);
+    let late = first.saturating_sub(reply.at) as f64 / 1e6;
+    report.add(("load", "first update after the engine's reply"), late, "ms", 100.0, 2000.0);
+    report.add(
+        ("load", "CPU of the bridge to it, four times the history"),
+        cpu * 1e3,
+        "ms",
+        300.0,
+        1500.0,
+    );
+    report.add(
+        ("load", "peak memory beyond the idle bridge, over the largest line"),
+        (peak - before.rss) / megabytes,
+        "x",
+        3.0,
+        4.5,
+    );
+}
+
+/// Every kind of turn over and over: what is left of them afterwards is nothing.
+fn soak(report: &mut Report) {
+    const TURNS: [&str; 9] = [
+        "hello",
+        "bash",
+        "permission",
+        "todos",
+        "flood 200k",
+        "markdown",
+        "subagent",
+        "edit",
+        "fail",
+    ];
+    let mut client = Client::ready(&Setup { sim: FAST, relayed: false });
+    let session = client.new_session();
+    let round = |client: &mut Client| {
+        for text in TURNS {
+            let id = client.prompt(&session, text);
+            client.until_answer(id);
+        }
+    };
+    for _ in 0..report.pick(15, 8) {
+        round(&mut client);
+    }
+    client.drain(Duration::from_millis(300));
+    let before = client.probe();
+    let rounds = report.pick(150_u32, 12);
+    for _ in 0..rounds {
+        round(&mut client);
+    }
+    client.drain(Duration::from_millis(300));
+    let after = client.probe();
+    let turns = f64::from(rounds) * TURNS.len() as f64;
+    let grown = (after.rss - before.rss).max(0.0) * 1024.0 / turns;
+    report.add(("soak", "memory that a turn leaves behind"), grown, "KiB", 0.5, 16.0);
+    let (files, threads) = (after.files as f64, after.threads as f64);
+    report.add(("soak", "files left open"), files - before.files as f64, "", 0.0, 0.0);
+    report.add(("soak", "threads left"), threads - before.threads as f64, "", 0.0, 0.0);
 }
 
 fn idle(report: &mut Report) {

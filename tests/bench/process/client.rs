@@ -44,12 +44,15 @@ pub(crate) struct Setup {
     pub(crate) relayed: bool,
 }
 
+/// The directories that a program was started in.
+pub(crate) struct Home(tempfile::TempDir);
+
 /// A running `serve` and this end of it.
 pub(crate) struct Client {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Line>,
-    dir: tempfile::TempDir,
+    dir: Option<tempfile::TempDir>,
     next: u64,
     /// When the process was started.
     pub(crate) started: Instant,
@@ -61,7 +64,11 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn start(setup: &Setup) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::again(setup, Home(tempfile::tempdir().unwrap()))
+    }
+
+    /// Started where another one has been.
+    pub(crate) fn again(setup: &Setup, Home(dir): Home) -> Self {
         let path = |name: &str| {
             let path = dir.path().join(name);
             std::fs::create_dir_all(&path).unwrap();
@@ -90,6 +97,7 @@ impl Client {
             }
         });
         let input = child.stdin.take();
+        let dir = Some(dir);
         Self { child, input, lines, dir, next: 1, started, allow: true, asked: Vec::new() }
     }
 
@@ -109,7 +117,7 @@ impl Client {
     }
 
     pub(crate) fn new_session(&mut self) -> String {
-        let params = json!({"cwd": self.dir.path().join("cwd"), "mcpServers": []});
+        let params = json!({"cwd": self.cwd(), "mcpServers": []});
         let id = self.send("session/new", &params);
         let reply = self.reply(id).value();
         reply["result"]["sessionId"].as_str().expect("a session").to_owned()
@@ -194,6 +202,17 @@ impl Client {
         }
     }
 
+    /// Waits for the answer to a request, an error too, and keeps no line.
+    pub(crate) fn until_answer(&mut self, id: u64) {
+        let mark = format!("\"id\":{id}");
+        loop {
+            let line = self.next_line();
+            if line.text.contains(&mark) && !line.text.contains("\"method\"") {
+                return;
+            }
+        }
+    }
+
     /// Lines up to the first message chunk.
     pub(crate) fn until_chunk(&mut self) -> Line {
         loop {
@@ -214,7 +233,21 @@ impl Client {
     }
 
     pub(crate) fn engine_log(&self) -> PathBuf {
-        self.dir.path().join("engine")
+        self.path("engine")
+    }
+
+    /// The directory that sessions are about.
+    pub(crate) fn cwd(&self) -> PathBuf {
+        self.path("cwd")
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.as_ref().unwrap().path().join(name)
+    }
+
+    /// Ends the program and keeps its directories.
+    pub(crate) fn leave(mut self) -> Home {
+        Home(self.dir.take().unwrap())
     }
 
     pub(crate) fn probe(&self) -> Reading {

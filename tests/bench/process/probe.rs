@@ -14,6 +14,10 @@ pub(crate) struct Reading {
     pub(crate) rss: f64,
     /// The most it ever was.
     pub(crate) peak: f64,
+    /// Open files.
+    pub(crate) files: u64,
+    /// Threads.
+    pub(crate) threads: u64,
 }
 
 /// Reads `pid`; zeros when it is gone.
@@ -25,12 +29,14 @@ pub(crate) fn read(pid: u32) -> Reading {
         let text = fs::read_to_string(path.join("schedstat")).unwrap_or_default();
         let ns: f64 = text.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or_default();
         reading.cpu += ns / 1e9;
+        reading.threads += 1;
         let status = fs::read_to_string(path.join("status")).unwrap_or_default();
         reading.sleeps += field(&status, "voluntary_ctxt_switches:") as u64;
     }
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     reading.rss = field(&status, "VmRSS:") / 1024.0;
     reading.peak = field(&status, "VmHWM:") / 1024.0;
+    reading.files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().count() as u64;
     reading
 }
 

@@ -29,14 +29,20 @@ pub(crate) fn run() -> ExitCode {
     engine.wait().map_or(ExitCode::FAILURE, |_| ExitCode::SUCCESS)
 }
 
+/// A line that does not fit the pipe has come when its last byte has: its time is taken then.
+const LARGE: usize = 1 << 20;
+
 /// The time is taken before the line is written: what the reader does with it comes after.
 fn pass(from: impl std::io::Read, mut to: impl Write, mut log: File) {
     let mut from = BufReader::with_capacity(256 * 1024, from);
     let mut line = Vec::new();
     while matches!(from.read_until(b'\n', &mut line), Ok(1..)) {
-        let at = now_ns();
+        let mut at = now_ns();
         if to.write_all(&line).and_then(|()| to.flush()).is_err() {
             return;
+        }
+        if line.len() > LARGE {
+            at = now_ns();
         }
         let mut note = format!("{at} ").into_bytes();
         note.append(&mut line);
