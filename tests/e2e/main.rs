@@ -16,6 +16,7 @@
 
 mod accounts;
 mod cli;
+mod corpus;
 mod endurance;
 mod foreign;
 mod listing;
