@@ -336,7 +336,7 @@ fn sessions(report: &mut Report) {
     while open > 0 {
         let line = client.next_line();
         seen += 1;
-        if seen % 100 == 0 {
+        if seen.is_multiple_of(100) {
             most = most.max(each(&client));
         }
         open -= usize::from(line.text.contains("stopReason"));
