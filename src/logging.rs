@@ -33,7 +33,7 @@ const PREFIX: &str = "zcode-acp";
 ///
 /// Returns what was wrong with `ZCODE_ACP_LOG`, if anything; the default filter is used then.
 pub fn init(config: &Config) -> Option<String> {
-    let (filter, problem) = filter(&config.env);
+    let (filter, problem) = filter(&config.env, config.debug);
     let layer = tracing_subscriber::fmt::layer()
         .with_ansi(false)
         .with_writer(LogFile::new(log_dir(&config.state_dir)));
@@ -51,16 +51,14 @@ pub fn log_dir(state_dir: &Path) -> PathBuf {
 
 /// What is wrong with `ZCODE_ACP_LOG`, if anything.
 pub fn problem(env: &Env) -> Option<String> {
-    filter(env).1
+    filter(env, false).1
 }
 
-fn filter(env: &Env) -> (Targets, Option<String>) {
+fn filter(env: &Env, debug: bool) -> (Targets, Option<String>) {
     let default = || DEFAULT_FILTER.parse::<Targets>().unwrap_or_default();
     match env.str("ZCODE_ACP_LOG") {
         // The TypeScript bridge's switch means the same here.
-        None if env.flag("ZCODE_ACP_DEBUG") == Some(true) => {
-            (default().with_target("zcode_acp", tracing::Level::DEBUG), None)
-        }
+        None if debug => (default().with_target("zcode_acp", tracing::Level::DEBUG), None),
         None => (default(), None),
         // A bare level speaks of us, not of every library.
         Some(word) => match word.parse::<tracing::metadata::LevelFilter>() {
@@ -204,7 +202,7 @@ mod tests {
         let layer = tracing_subscriber::fmt::layer()
             .with_ansi(false)
             .with_writer(LogFile::new(log_dir(state)));
-        let subscriber = tracing_subscriber::registry().with(layer).with(filter(&env).0);
+        let subscriber = tracing_subscriber::registry().with(layer).with(filter(&env, false).0);
         tracing::subscriber::with_default(subscriber, f);
     }
 
@@ -247,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_bare_level_means_this_program_and_nonsense_is_reported() {
-        let of = |value: &str| filter(&[("ZCODE_ACP_LOG", value)].into_iter().collect());
+        let of = |value: &str| filter(&[("ZCODE_ACP_LOG", value)].into_iter().collect(), false);
         let (targets, problem) = of("debug");
         assert!(problem.is_none());
         assert!(targets.would_enable("zcode_acp::bridge", &tracing::Level::DEBUG));

@@ -80,7 +80,7 @@ impl AccountFiles {
     }
 
     fn take(&mut self, path: &Path) -> Option<Value> {
-        match read(path) {
+        match read_json(path) {
             Ok(value) => value,
             Err(problem) => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -102,7 +102,8 @@ impl AccountFiles {
     }
 }
 
-fn read(path: &Path) -> Result<Option<Value>, String> {
+/// Reads a file of ZCode's; `None` when it is not there, the error says what is wrong with it.
+pub fn read_json(path: &Path) -> Result<Option<Value>, String> {
     let meta = match std::fs::metadata(path) {
         Ok(meta) => meta,
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(None),

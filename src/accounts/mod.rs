@@ -18,7 +18,7 @@ mod usage;
 pub use entitlement::{
     Entitlement, LiveAnswers, Source, entitlements, header_answer, update_params,
 };
-pub use files::{AccountFiles, Stamp};
+pub use files::{AccountFiles, Stamp, read_json};
 pub use limits::{Limits, Window};
 pub use live::Live;
 pub use sign_in::{Channel, SignIn, sign_in};

@@ -117,6 +117,7 @@ impl Config {
             default_approval_dir,
             live_entitlement: flag("accounts.liveCheck", "ZCODE_ACP_LIVE_ENTITLEMENT")
                 == Some(true),
+            debug: flag("debug", "ZCODE_ACP_DEBUG") == Some(true),
             trace: None,
             settings_path: settings_path(&env, &home),
             warnings,
@@ -265,6 +266,135 @@ mod tests {
         assert_eq!(config("", &[on, ("ZCODE_ACP_APPROVAL_DIR", "/nowhere")]).approval_dir, None);
         let config = config("", &[on, ("ZCODE_ACP_APPROVAL_DIR", path)]);
         assert_eq!(config.approval_dir.as_deref(), Some(dir.path()));
+    }
+
+    /// Key and its JSON value, variable and its value, what to look at, what must be there.
+    type Setting = (
+        &'static str,
+        &'static str,
+        &'static str,
+        &'static str,
+        fn(&Config) -> String,
+        &'static str,
+    );
+
+    const SETTINGS: &[Setting] = &[
+        (
+            "session.mode",
+            "\"plan\"",
+            "ZCODE_ACP_MODE",
+            "plan",
+            |c| show(c.session.mode.as_ref()),
+            "plan",
+        ),
+        (
+            "session.model",
+            "\"p/m\"",
+            "ZCODE_ACP_MODEL",
+            "p/m",
+            |c| show(c.session.model.as_ref()),
+            "p/m",
+        ),
+        (
+            "session.showCompletionStatus",
+            "true",
+            "ZCODE_ACP_SHOW_COMPLETION_STATUS",
+            "1",
+            |c| show(c.session.show_completion_status.as_ref()),
+            "true",
+        ),
+        (
+            "interaction.timeoutMs",
+            "7000",
+            "ZCODE_ACP_INTERACTION_TIMEOUT_MS",
+            "7000",
+            |c| format!("{:?}", c.interaction_timeout),
+            "Some(7s)",
+        ),
+        (
+            "autoCompact.threshold",
+            "90",
+            "ZCODE_ACP_AUTO_COMPACT_THRESHOLD",
+            "90",
+            |c| show(c.session.auto_compact_threshold.as_ref()),
+            "90",
+        ),
+        (
+            "engine.disallowedTools",
+            "[\"A\", \"B\"]",
+            "ZCODE_DISALLOWED_TOOLS",
+            "A B",
+            |c| c.engine.disallowed_tools.join(" "),
+            "A B",
+        ),
+        (
+            "engine.automationTools",
+            "true",
+            "ZCODE_ENABLE_AUTOMATION_TOOLS",
+            "1",
+            |c| c.engine.automation_tools.to_string(),
+            "true",
+        ),
+        (
+            "accounts.liveCheck",
+            "true",
+            "ZCODE_ACP_LIVE_ENTITLEMENT",
+            "1",
+            |c| c.live_entitlement.to_string(),
+            "true",
+        ),
+        (
+            "approvals.dir",
+            "\"/p\"",
+            "ZCODE_ACP_APPROVAL_DIR",
+            "/p",
+            |c| c.default_approval_dir.display().to_string(),
+            "/p",
+        ),
+        ("debug", "true", "ZCODE_ACP_DEBUG", "1", |c| c.debug.to_string(), "true"),
+        (
+            "tui.animations",
+            "false",
+            "ZCODE_ACP_REDUCED_MOTION",
+            "1",
+            |c| c.tui.animations.to_string(),
+            "false",
+        ),
+        (
+            "",
+            "",
+            "ZCODE_KEEP_HAPPY_EYEBALLS",
+            "1",
+            |c| c.engine.keep_happy_eyeballs.to_string(),
+            "true",
+        ),
+        ("", "", "ZCODE_ACP_STEER_PERSIST_MS", "50", |c| format!("{:?}", c.steer_persist), "50ms"),
+        (
+            "",
+            "",
+            "ZCODE_ACP_STEER_FK_RETRY_MS",
+            "60",
+            |c| format!("{:?}", c.steer_fk_retry),
+            "60ms",
+        ),
+    ];
+
+    fn show<T: ToString>(value: Option<&T>) -> String {
+        value.map(ToString::to_string).unwrap_or_default()
+    }
+
+    #[test]
+    fn every_documented_setting_takes_effect_from_the_file_and_from_its_variable() {
+        for (key, json, name, word, look, wanted) in SETTINGS {
+            assert_ne!(look(&config("", &[])), *wanted, "{name} is not the default");
+            assert_eq!(look(&config("", &[(name, word)])), *wanted, "{name}");
+            if let Some((section, key)) = key.split_once('.') {
+                let file = format!("{{\"{section}\": {{\"{key}\": {json}}}}}");
+                assert_eq!(look(&config(&file, &[])), *wanted, "{section}.{key}");
+            } else if !key.is_empty() {
+                assert_eq!(look(&config(&format!("{{\"{key}\": {json}}}"), &[])), *wanted, "{key}");
+            }
+        }
     }
 
     #[test]

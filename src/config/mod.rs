@@ -88,6 +88,8 @@ pub struct Config {
     /// Ask the account's services which plans are valid (`ZCODE_ACP_LIVE_ENTITLEMENT`); off unless
     /// the user turned it on.
     pub live_entitlement: bool,
+    /// `debug`, `ZCODE_ACP_DEBUG`: log what is of interest when something is looked for.
+    pub debug: bool,
     /// Where both wires are recorded (`--trace FILE`).
     pub trace: Option<PathBuf>,
     /// The settings file that was looked for.
@@ -169,6 +171,7 @@ pub(crate) fn test_config(env: Env, home: &std::path::Path) -> Config {
         approval_dir: None,
         default_approval_dir: home.join("pending"),
         live_entitlement: false,
+        debug: false,
         trace: None,
         settings_path: home.join("settings.json"),
         warnings: Vec::new(),

@@ -7,7 +7,9 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::report::Check;
-use crate::accounts::{AccountFiles, Entitlement, Live, SignIn, Source, entitlements, sign_in};
+use crate::accounts::{
+    self, AccountFiles, Entitlement, Live, SignIn, Source, entitlements, sign_in,
+};
 use crate::bridge::engine::{Engine, EngineError, discovery};
 use crate::config::Config;
 use crate::process::{self, ChildSpec};
@@ -40,7 +42,7 @@ pub(super) async fn checks(config: &Config, probe: bool) -> Vec<Check> {
     }
     checks.push(tmpdir(config.env.str("TMPDIR")));
     if probe {
-        checks.push(answers(config).await);
+        checks.push(answers(config, PROBE).await);
     }
     checks
 }
@@ -86,6 +88,15 @@ fn judge_node(path: &Path, version: Option<&str>) -> Check {
     }
 }
 
+/// Whether files can be made in a directory, without making one.
+pub(super) fn usable_dir(dir: &Path) -> std::io::Result<()> {
+    if !std::fs::metadata(dir)?.is_dir() {
+        return Err(std::io::Error::from(std::io::ErrorKind::NotADirectory));
+    }
+    let enter = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    Ok(rustix::fs::access(dir, enter)?)
+}
+
 /// The engine binds a socket below TMPDIR, whose path has a limit.
 fn tmpdir(dir: Option<&str>) -> Check {
     match dir {
@@ -99,12 +110,20 @@ fn tmpdir(dir: Option<&str>) -> Check {
             ),
             "set TMPDIR to a shorter directory to keep the engine's files in one place",
         ),
-        Some(dir) => Check::ok(GROUP, "TMPDIR", dir),
+        Some(dir) => match usable_dir(Path::new(dir)) {
+            Ok(()) => Check::ok(GROUP, "TMPDIR", dir),
+            Err(why) => Check::problem(
+                GROUP,
+                "TMPDIR",
+                format!("{dir}: {why}; the engine cannot make its socket"),
+                "set TMPDIR to a directory that is there and yours, or unset it",
+            ),
+        },
     }
 }
 
 /// Starts the engine and asks it something harmless.
-async fn answers(config: &Config) -> Check {
+pub(super) async fn answers(config: &Config, limit: Duration) -> Check {
     let began = Instant::now();
     let (events, mut unread) = mpsc::channel(64);
     let cwd = config.home.clone();
@@ -118,7 +137,7 @@ async fn answers(config: &Config) -> Check {
     // A mailbox that nobody reads would stop the engine's reader.
     let outcome = tokio::select! {
         biased;
-        outcome = tokio::time::timeout(PROBE, asked) => outcome,
+        outcome = tokio::time::timeout(limit, asked) => outcome,
         () = async {
             while unread.recv().await.is_some() {}
             std::future::pending::<()>().await;
@@ -143,7 +162,7 @@ async fn answers(config: &Config) -> Check {
         Err(_) => Check::problem(
             GROUP,
             "protocol",
-            format!("no answer within {} s", PROBE.as_secs()),
+            format!("no answer within {} s", limit.as_secs_f32()),
             "close other ZCode processes that may hold its database, then try again",
         ),
     }
@@ -158,13 +177,25 @@ pub(super) async fn accounts(config: &Config) -> Vec<Check> {
     let state = sign_in(&files);
     let live = Live::of(config, false).await;
     let mut checks = vec![signed_in(&state), live_check(live.as_ref())];
-    checks.extend(files.problems.iter().map(|(name, problem)| {
-        Check::warning(ACCOUNTS, name, problem, "open the ZCode app, which writes this file anew")
-    }));
+    checks.extend(files.problems.iter().map(|(name, problem)| broken(name, problem)));
+    let personal = config.zcode_home.join("v2/provider_config.json");
+    if let Err(problem) = accounts::read_json(&personal) {
+        checks.push(broken("provider_config.json", &problem));
+    }
     checks.extend(channels(&state));
     let answers = live.map(|live| live.answers).unwrap_or_default();
     checks.extend(entitlements(&files, &answers).iter().filter_map(plan));
     checks
+}
+
+/// A file of ZCode's that cannot be used. Without the ones that hold providers nothing works.
+fn broken(name: &str, problem: &str) -> Check {
+    let fix = "open the ZCode app, which writes this file anew";
+    if name.ends_with("config.json") || name == "zcode-builtin.json" {
+        Check::problem(ACCOUNTS, name, problem, fix)
+    } else {
+        Check::warning(ACCOUNTS, name, problem, fix)
+    }
 }
 
 /// Whether the services were asked, and what kept them from answering.
@@ -268,7 +299,8 @@ mod tests {
     #[test]
     fn a_long_tmpdir_is_a_warning() {
         assert_eq!(tmpdir(None).level, Level::Ok);
-        assert_eq!(tmpdir(Some(&"x".repeat(57))).level, Level::Ok);
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(tmpdir(dir.path().to_str()).level, Level::Ok);
         assert_eq!(tmpdir(Some(&"x".repeat(58))).level, Level::Warning);
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::report::Check;
+use super::report::{Check, Level};
 use crate::config::{Config, Env};
 use crate::logging;
 
@@ -43,11 +43,15 @@ const FOREIGN_VARIABLES: &[&str] = &[
 ];
 
 pub(super) fn checks(config: &Config) -> Vec<Check> {
-    let mut checks = vec![settings(config), state_dir(&config.state_dir)];
+    let state = state_dir(&config.state_dir);
+    let has_state = state.level != Level::Problem;
+    let mut checks = vec![settings(config), state];
     if config.engine.demo.is_none() {
         checks.push(zcode_home(config));
     }
-    checks.push(log(config));
+    if has_state {
+        checks.push(log(config)); // lies in it: one fault is told once
+    }
     checks.extend(approvals(config));
     checks.extend(variables(&config.env));
     checks.push(locale(&config.env));
@@ -166,7 +170,15 @@ fn log(config: &Config) -> Check {
             problem,
             "use off, error, warn, info, debug, trace, or target=level, …",
         ),
-        None => Check::ok(GROUP, "log", format!("{} ({} KiB)", dir.display(), bytes / 1024)),
+        None => match logging::private_dir(&dir).and_then(|()| super::engine::usable_dir(&dir)) {
+            Ok(()) => Check::ok(GROUP, "log", format!("{} ({} KiB)", dir.display(), bytes / 1024)),
+            Err(err) => Check::problem(
+                GROUP,
+                "log",
+                format!("{}: {err}; nothing is logged", dir.display()),
+                "make it a directory that you can write, or set ZCODE_ACP_STATE_DIR to another",
+            ),
+        },
     }
 }
 
@@ -237,7 +249,6 @@ fn locale(env: &Env) -> Check {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::Level;
     use super::*;
 
     fn env(pairs: &[(&str, &str)]) -> Env {

@@ -1,4 +1,5 @@
-//! Checks of the terminal that this runs in, and of tmux around it, with the line that mends each.
+//! Checks of the terminal that this runs in (asked by its own queries), and of tmux around it, with the
+//! line that mends each.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -7,8 +8,14 @@ use std::time::Duration;
 use super::report::Check;
 use crate::config::Env;
 use crate::process::{self, ChildSpec};
+use crate::tui::terminal::input::Reply;
+use crate::tui::terminal::query;
 
 const GROUP: &str = "terminal";
+/// How long the terminal may take to answer; over a slow link a round trip has its place in it.
+const ANSWERS: Duration = Duration::from_millis(1500);
+/// Its number as a private mode.
+const SYNCHRONIZED_OUTPUT: u16 = 2026;
 
 pub(super) async fn checks(env: &Env) -> Vec<Check> {
     let mut checks = Vec::new();
@@ -18,6 +25,9 @@ pub(super) async fn checks(env: &Env) -> Vec<Check> {
     }
     checks.push(kind(env));
     checks.push(colors(env));
+    if let Ok(replies) = query::ask(ANSWERS) {
+        checks.extend(answers(&replies));
+    }
     if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout()) {
         checks.push(size_check(size.ws_col, size.ws_row));
     }
@@ -77,6 +87,39 @@ fn colors(env: &Env) -> Check {
             "use a TERM with -256color, or export COLORTERM=truecolor if the terminal has it",
         ),
     }
+}
+
+/// What the terminal said of itself.
+fn answers(replies: &[Reply]) -> Vec<Check> {
+    if replies.is_empty() {
+        return vec![Check::warning(
+            GROUP,
+            "answers",
+            "the terminal answers no question; everything works, with plain keys",
+            "use a current terminal (kitty, Ghostty, WezTerm, iTerm2, foot, Alacritty, Windows Terminal)",
+        )];
+    }
+    let synchronized = replies.iter().any(
+        |reply| matches!(reply, Reply::Mode { mode: SYNCHRONIZED_OUTPUT, state } if matches!(state, 1 | 2)),
+    );
+    let frames = if synchronized {
+        "synchronized output: no frame is seen half drawn"
+    } else {
+        "no synchronized output: only what changed is drawn, a large change may be seen in parts"
+    };
+    let keys = if replies.contains(&Reply::KittyKeyboard) {
+        "kitty keyboard protocol: Shift+Enter makes a new line"
+    } else {
+        "plain keys: Shift+Enter may be the same as Enter; Ctrl+J and Alt+Enter make a new line"
+    };
+    let mut checks = vec![Check::ok(GROUP, "frames", frames), Check::ok(GROUP, "keys", keys)];
+    checks.extend(replies.iter().find_map(|reply| match reply {
+        Reply::Background(r, g, b) => {
+            Some(Check::ok(GROUP, "background", format!("#{r:02x}{g:02x}{b:02x}")))
+        }
+        _ => None,
+    }));
+    checks
 }
 
 fn size_check(columns: u16, rows: u16) -> Check {
@@ -174,6 +217,25 @@ mod tests {
         assert_eq!(kind(&env(&[("TERM", "xterm")])).level, Level::Ok);
         assert_eq!(size_check(39, 50).level, Level::Warning);
         assert_eq!(size_check(40, 12).level, Level::Ok);
+    }
+
+    #[test]
+    fn what_the_terminal_says_of_itself_is_told() {
+        let silent = answers(&[]);
+        assert_eq!((silent.len(), silent[0].level), (1, Level::Warning));
+        let text = |replies: &[Reply]| {
+            answers(replies).iter().map(|check| check.text.clone()).collect::<Vec<_>>().join("\n")
+        };
+        let old = text(&[Reply::Mode { mode: 2026, state: 0 }, Reply::DeviceAttributes]);
+        assert!(old.contains("no synchronized") && old.contains("plain keys"), "{old}");
+        let new = text(&[
+            Reply::KittyKeyboard,
+            Reply::Mode { mode: 2026, state: 2 },
+            Reply::Background(30, 30, 46),
+            Reply::DeviceAttributes,
+        ]);
+        assert!(new.starts_with("synchronized") && new.contains("kitty"), "{new}");
+        assert!(new.contains("#1e1e2e"), "{new}");
     }
 
     #[test]

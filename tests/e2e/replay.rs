@@ -63,3 +63,55 @@ fn what_is_no_trace_is_code_2() {
     assert!(run.stderr.contains("line 1"), "{}", run.stderr);
     assert_eq!(world.run(&["replay", "/no/such/file"]).code, Some(2));
 }
+
+/// A trace that lies with the tests: what an earlier build recorded must play for ever.
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/traces/an_edit.jsonl");
+
+#[test]
+fn the_trace_that_lies_here_plays_as_an_engine_and_as_an_agent() {
+    let world = World::new();
+    let reply = "The greeting takes a name now";
+    let engine = world.run(&["run", "--replay", GOLDEN, "--allow", "*", "edit"]);
+    assert_eq!(engine.code, Some(0), "{}", engine.stderr);
+    let agent = format!("'{BINARY}' replay --as agent '{GOLDEN}'");
+    let agent = world.run(&["run", "--agent", &agent, "--allow", "*", "--format", "json", "edit"]);
+    assert_eq!(agent.code, Some(0), "{}", agent.stderr);
+    let result: Value = serde_json::from_str(&agent.stdout).unwrap();
+    assert_eq!(result["text"].as_str().unwrap().trim(), engine.stdout.trim());
+    assert!(engine.stdout.contains(reply), "{}", engine.stdout);
+    world.assert_no_orphans();
+}
+
+#[test]
+fn every_command_with_a_wire_records_it_and_no_secret_is_in_it() {
+    let secret = "sk-ant-0123456789abcdefSECRET";
+    let prompt = format!("hello, Authorization: Bearer {secret}");
+    for args in [
+        &["run", "--demo", "--demo-pace", "0", &prompt][..],
+        &["sessions", "--demo", "list"],
+        &["doctor", "--demo"],
+    ] {
+        let mut world = World::new();
+        world.set("ANTHROPIC_API_KEY", secret);
+        let file = world.cwd().join("trace.jsonl");
+        let run = world.run(&[args, &["--trace", file.to_str().unwrap()]].concat());
+        assert_eq!(run.code, Some(0), "{args:?}: {}", run.stderr);
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.contains("\"engine\""), "{args:?}: {text}");
+        assert!(!text.contains("0123456789abcdefSECRET"), "{args:?}");
+        let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600, "{args:?}");
+    }
+    let world = World::new();
+    let file = world.cwd().join("trace.jsonl");
+    let args = ["tui", "--demo", "--demo-pace", "0", "--trace", file.to_str().unwrap()];
+    let mut t = Terminal::start(&world, &args, 100, 30);
+    t.wait_for("ask for something");
+    t.keys(&format!("hello {secret}\r"));
+    t.wait_for("take two cells each");
+    t.keys("\x03\x03");
+    t.wait_exit();
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\"acp\"") && text.contains("\"engine\""));
+    assert!(!text.contains("0123456789abcdefSECRET"), "a secret is in the chat's trace");
+}

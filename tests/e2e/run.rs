@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::world::{Run, World};
 
@@ -181,5 +181,57 @@ fn another_agent_is_driven_the_same_and_its_death_is_told() {
     let command = format!("'{}' serve --demo --demo-pace 0", crate::world::BINARY);
     let run = world.run(&["run", "--agent", &command, "hello"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    world.assert_no_orphans();
+}
+
+/// An agent that answers the prompt with this, played from a trace made by hand.
+fn agent_that_answers(world: &World, answer: &Value) -> String {
+    let file = world.cwd().join("agent.jsonl");
+    let line = |dir: &str, frame: Value| {
+        json!({"t": 0, "wire": "acp", "dir": dir, "frame": frame}).to_string() + "\n"
+    };
+    let mut prompt_answer = json!({"jsonrpc": "2.0", "id": 3});
+    prompt_answer.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+    let text = [
+        line("in", json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}})),
+        line("out", json!({"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": 1}})),
+        line("in", json!({"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": {}})),
+        line("out", json!({"jsonrpc": "2.0", "id": 2, "result": {"sessionId": "s"}})),
+        line("in", json!({"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": {}})),
+        line("out", prompt_answer),
+    ]
+    .concat();
+    fs::write(&file, text).unwrap();
+    format!("'{}' replay --as agent '{}'", crate::world::BINARY, file.display())
+}
+
+#[test]
+fn a_turn_that_the_other_side_cancels_is_code_3() {
+    let world = World::new();
+    let agent = agent_that_answers(&world, &json!({"result": {"stopReason": "cancelled"}}));
+    let run = world.run(&["run", "--agent", &agent, "hello"]);
+    assert_eq!((run.code, run.stdout.trim()), (Some(3), ""), "{}", run.stderr);
+    assert!(run.stderr.contains("cancelled"), "{}", run.stderr);
+}
+
+#[test]
+fn a_sign_in_that_is_needed_is_code_6_and_says_how() {
+    let world = World::new();
+    let error = json!({"error": {"code": -32000, "message": "Authentication required"}});
+    let agent = agent_that_answers(&world, &error);
+    let run = world.run(&["run", "--agent", &agent, "hello"]);
+    assert_eq!(run.code, Some(6), "{}", run.stderr);
+    assert!(run.stderr.contains("zcode-acp login"), "{}", run.stderr);
+    assert_eq!(world.run(&["login"]).code, Some(6), "and login says the same of an empty home");
+}
+
+#[test]
+fn more_model_requests_than_allowed_cancel_the_turn_and_are_code_1() {
+    let world = World::new();
+    let run = demo(&world, &["--max-turns", "1", "--allow", "*", "bash"]);
+    assert_eq!(run.code, Some(1), "{}", run.stdout);
+    assert!(run.stderr.contains("--max-turns"), "{}", run.stderr);
+    assert_eq!(demo(&world, &["--max-turns", "9", "--allow", "*", "bash"]).code, Some(0));
+    assert_eq!(demo(&world, &["--max-turns", "0", "bash"]).code, Some(2));
     world.assert_no_orphans();
 }

@@ -105,6 +105,18 @@ impl<'a> Terminal<'a> {
         }
     }
 
+    /// Waits until the program has written these bytes, seen or not.
+    pub(crate) fn wait_written(&mut self, wanted: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while !String::from_utf8_lossy(&self.bytes).contains(wanted) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.output.recv_timeout(left) {
+                Ok(chunk) => self.take(&chunk),
+                Err(_) => self.fail(&format!("{wanted:?} was never written")),
+            }
+        }
+    }
+
     /// Waits until the text is on the screen.
     pub(crate) fn wait_for(&mut self, text: &str) {
         self.wait_until(&format!("{text:?}"), |screen| screen.contains(text));

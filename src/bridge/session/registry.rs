@@ -361,6 +361,7 @@ impl Registry {
             settings,
             remark,
             ask_timeout: self.config.interaction_timeout,
+            completion_status: self.config.session.show_completion_status == Some(true),
             external_approvals: self.approvals.is_some(),
             steer_limits: Limits {
                 persist_ms: actor::millis(self.config.steer_persist),

@@ -19,7 +19,7 @@ const MOUSE: &str = "\x1b[?1002h\x1b[?1006h";
 /// Asks what is safe to use: keyboard protocol, synchronized output, the background,
 /// and a question that every
 /// terminal answers. Nothing waits for the answers.
-const QUERIES: &str = "\x1b[?u\x1b[?2026$p\x1b]11;?\x1b\\\x1b[c";
+pub(super) const QUERIES: &str = "\x1b[?u\x1b[?2026$p\x1b]11;?\x1b\\\x1b[c";
 const MODES_OFF: &str = "\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[?2026l";
 const LEAVE: &str = "\x1b[0m\x1b[?7h\x1b[?1049l\x1b[?25h";
 const KEYBOARD_PUSH: &str = "\x1b[>1u";

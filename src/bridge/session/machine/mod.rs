@@ -97,6 +97,8 @@ pub(crate) struct Seed {
     pub(crate) steer_limits: Limits,
     /// Compact by itself above this many tokens.
     pub(crate) compact_above: Option<u64>,
+    /// Say at the end of each turn what it took.
+    pub(crate) completion_status: bool,
     /// Permissions are asked for outside of the client first.
     pub(crate) external_approvals: bool,
 }

@@ -509,7 +509,10 @@ impl Machine {
             let usage = self.turn_usage(turn.reported_usage.as_ref());
             match turn.outcome.map(|o| o.result) {
                 Some(Err(error)) => self.respond(req, Err(error)),
-                Some(Ok(reason)) => self.answer_prompt(req, reason, usage),
+                Some(Ok(reason)) => {
+                    self.tell_completion(reason, usage.as_ref());
+                    self.answer_prompt(req, reason, usage);
+                }
                 None => self.answer_prompt(req, acp::StopReason::EndTurn, usage),
             }
         }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Cont, Machine};
 use crate::bridge::engine::EngineError;
 use crate::bridge::session::failure;
-use crate::bridge::translate::usage;
+use crate::bridge::translate::{notice, usage};
 
 /// What is known about usage, and about what the engine can say of it.
 #[derive(Debug, Default)]
@@ -92,6 +92,27 @@ impl Machine {
             _ => None,
         };
         delta.or_else(|| usage::from_turn(reported?))
+    }
+
+    /// The line at the end of a turn that went well, for who asked for it
+    /// (`session.showCompletionStatus`).
+    pub(crate) fn tell_completion(&mut self, reason: acp::StopReason, usage: Option<&acp::Usage>) {
+        if !self.seed.completion_status || reason != acp::StopReason::EndTurn {
+            return;
+        }
+        let words = usage.map_or_else(
+            || "The turn is done.".to_owned(),
+            |usage| {
+                let cached = usage.cached_read_tokens.filter(|n| *n > 0);
+                let cached = cached.map_or_else(String::new, |n| format!(", {n} from the cache"));
+                let (read, written) = (usage.input_tokens, usage.output_tokens);
+                format!("The turn is done: {read} tokens read{cached}, {written} written.")
+            },
+        );
+        let id = format!("turninfo_{}_{}", self.seed.nonce, self.next);
+        self.next += 1;
+        let update = notice::notice(&self.seed.traits, notice::Severity::Info, &words, None, &id);
+        self.update(update);
     }
 
     pub(crate) fn context_usage_meta(&self) -> Option<acp::Meta> {

@@ -73,6 +73,7 @@ impl Bench {
             remark: None,
             ask_timeout: None,
             compact_above: None,
+            completion_status: false,
             external_approvals: false,
         };
         change(&mut seed);

@@ -338,6 +338,18 @@ fn usage_is_the_difference_of_two_readings() {
 }
 
 #[test]
+fn who_asked_for_it_is_told_at_the_end_of_each_turn_what_it_took() {
+    for wanted in [false, true] {
+        let mut b = Bench::with(|seed| seed.completion_status = wanted);
+        let _req = b.running("t1");
+        b.text("t1", "done");
+        b.complete("t1", "success");
+        let told = serde_json::to_string(&b.updates).unwrap();
+        assert_eq!(told.contains("The turn is done"), wanted, "{told}");
+    }
+}
+
+#[test]
 fn a_usage_reading_that_never_comes_holds_the_answer_for_seconds_only() {
     let mut b = Bench::new();
     b.by_hand = vec!["session/usage"];

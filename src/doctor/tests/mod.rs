@@ -1,5 +1,7 @@
 //! The page as a whole, and the report that may be posted.
 
+mod faults;
+
 use std::fs;
 
 use serde_json::Value;
