@@ -498,7 +498,7 @@ fn the_registry_entry_is_fit_to_be_listed() {
     let version = env!("CARGO_PKG_VERSION");
     assert!(entry.contains("\"id\": \"zcode-acp\""));
     assert!(entry.contains(&format!("\"version\": \"{version}\"")), "the version is {version}");
-    let urls: Vec<&str> = entry.lines().filter(|line| line.contains("https://")).collect();
+    let urls: Vec<&str> = entry.lines().filter(|line| line.contains("\"archive\"")).collect();
     assert!(!urls.is_empty());
     for url in urls {
         assert!(url.contains(version) && !url.contains("latest"), "{url}");

@@ -1,9 +1,10 @@
 # A Homebrew formula that builds from source: brew install --build-from-source ./zcode-acp.rb
+# Before it is used, REPOSITORY_URL has to become the address of the repository.
 class ZcodeAcp < Formula
   desc "ZCode coding engine as an ACP agent, and a terminal chat on top of it"
-  homepage "https://github.com/zcode-acp/zcode-acp"
+  homepage "REPOSITORY_URL"
   license "Apache-2.0"
-  head "https://github.com/zcode-acp/zcode-acp.git", branch: "main"
+  head "REPOSITORY_URL.git", branch: "main"
 
   depends_on "rust" => :build
 

@@ -83,6 +83,18 @@ async fn allow_allows_and_deny_denies() {
     assert!(matches!(ask(|path| set_status(path, "deny")).await.0, Verdict::Deny(_)));
 }
 
+#[tokio::test(start_paused = true)]
+async fn where_nothing_announces_changes_the_file_is_looked_at() {
+    let dir = private_dir();
+    let bridge = ApprovalBridge { watches: false, ..ApprovalBridge::open(dir.path()).unwrap() };
+    let began = Instant::now();
+    let asked = tokio::spawn(async move { bridge.ask(&request()).await });
+    let id = question_in(dir.path()).await;
+    set_status(&dir.path().join(format!("{id}.json")), "allow");
+    assert_eq!(asked.await.unwrap(), Verdict::Allow);
+    assert!(began.elapsed() <= POLL * 2, "{:?}", began.elapsed());
+}
+
 #[tokio::test]
 async fn an_answer_written_in_two_halves_is_waited_for() {
     let (verdict, _) = ask(|path| {

@@ -32,6 +32,14 @@ impl Watch {
         Self {}
     }
 
+    /// Announces nothing.
+    pub(super) fn none() -> Self {
+        Self {
+            #[cfg(target_os = "linux")]
+            events: None,
+        }
+    }
+
     /// Whether changes are announced; if not, the caller must look for itself.
     pub(super) fn announces(&self) -> bool {
         #[cfg(target_os = "linux")]

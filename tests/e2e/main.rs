@@ -23,6 +23,7 @@ mod foreign;
 mod keys;
 mod listing;
 mod modes;
+mod packaging;
 mod readme;
 mod replay;
 mod run;

@@ -51,6 +51,8 @@ pub struct Failure {
     pub is_transient: bool,
     /// The engine was told to stop; not a failure.
     pub is_cancelled: bool,
+    /// Nobody is signed in where somebody has to be: the client offers the sign-in.
+    pub needs_sign_in: bool,
     /// The engine itself is broken (storage closed, process lost): start it anew.
     pub is_engine_lost: bool,
     /// Milliseconds that the provider asks to wait.
@@ -62,7 +64,11 @@ pub struct Failure {
 impl Failure {
     /// The error a prompt is answered with.
     pub fn to_acp(&self) -> acp::Error {
-        let mut error = acp::Error::internal_error();
+        let mut error = if self.needs_sign_in {
+            acp::Error::auth_required()
+        } else {
+            acp::Error::internal_error()
+        };
         error.message.clone_from(&self.message);
         error.data = Some(self.data.clone());
         error
@@ -94,10 +100,28 @@ pub fn of_value(error: &Value) -> Failure {
             || ["database is not open", "storage is closed", "storage closed"]
                 .iter()
                 .any(|w| lower.contains(w)),
+        needs_sign_in: facts.has_code(&["-32018"]) || needs_sign_in(&lower),
         retry_after_ms: facts.retry_after_ms,
         data: facts.data(&text),
         message,
     }
+}
+
+/// Whether an engine's words (in lower case) mean that nobody is signed in. A key that a provider
+/// refuses is another matter: signing in to ZCode does not mend it.
+pub fn needs_sign_in(lower: &str) -> bool {
+    [
+        "not signed in",
+        "sign in first",
+        "sign in or renew",
+        "login required",
+        "login expired",
+        "not logged in",
+        "please log in",
+        "account provider runtime not configured",
+    ]
+    .iter()
+    .any(|words| lower.contains(words))
 }
 
 /// The error and its causes, outermost first.
