@@ -9,6 +9,9 @@ use serde_json::Value;
 
 use super::Env;
 
+/// Largest settings file that is read; real ones have a few lines.
+const MAX_BYTES: u64 = 1024 * 1024;
+
 /// What a key may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -75,7 +78,7 @@ pub struct SettingsFile {
 impl SettingsFile {
     /// Reads the file; one that is not there is empty, one that cannot be read is a warning.
     pub fn read(path: &Path) -> Self {
-        match std::fs::read_to_string(path) {
+        match read_bounded(path) {
             Ok(text) => Self::parse(&path.display().to_string(), &text),
             Err(err) if err.kind() == std::io::ErrorKind::NotFound => Self::default(),
             Err(err) => Self {
@@ -136,6 +139,17 @@ impl SettingsFile {
         let items = self.values.get(key)?.as_array()?;
         Some(items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect())
     }
+}
+
+/// The file's text, unless it is no settings file by its size.
+fn read_bounded(path: &Path) -> std::io::Result<String> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    let read = std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    if u64::try_from(read).unwrap_or(u64::MAX) > MAX_BYTES {
+        return Err(std::io::Error::other("larger than 1 MiB"));
+    }
+    Ok(text)
 }
 
 /// Lists `a.b.c` keys with their values; objects whose key is known (or foreign) are not entered.
@@ -312,6 +326,19 @@ mod tests {
     /// Sections whose keys do something here.
     const DOCUMENTED: [&str; 6] =
         ["session.", "interaction.", "autoCompact.", "engine.", "accounts.", "approvals."];
+
+    #[test]
+    fn a_file_that_is_too_large_or_no_file_is_one_warning() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.json");
+        std::fs::write(&path, " ".repeat(1024 * 1024 + 1)).unwrap();
+        for (path, says) in [(path.as_path(), "larger than 1 MiB"), (dir.path(), "using defaults")]
+        {
+            let warnings = SettingsFile::read(path).warnings;
+            assert!(warnings.len() == 1 && warnings[0].contains(says), "{warnings:?}");
+        }
+        assert_eq!(SettingsFile::read(&dir.path().join("none")), SettingsFile::default());
+    }
 
     #[test]
     fn a_broken_file_is_one_warning_with_its_line() {

@@ -82,10 +82,14 @@ fn plan(args: &RunArgs, stdin: &mut dyn Read, on_terminal: bool) -> Result<Plan,
                 .hint("zcode-acp run \"your prompt\"")
                 .hint("or pipe it in: git diff | zcode-acp run \"Review this:\" -"));
         }
-        let _length = stdin
-            .take(MAX_PROMPT)
+        let length = stdin
+            .take(MAX_PROMPT + 1)
             .read_to_string(&mut prompt)
             .map_err(|err| AppError::usage("cannot read the prompt").caused_by(err))?;
+        // Half of what was meant is worse than nothing.
+        if u64::try_from(length).unwrap_or(u64::MAX) > MAX_PROMPT {
+            return Err(AppError::usage("the prompt is longer than 32 MiB"));
+        }
     }
     let words: Vec<&str> = args
         .prompt

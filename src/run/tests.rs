@@ -337,6 +337,14 @@ fn the_prompt_comes_from_arguments_and_standard_input() {
 }
 
 #[test]
+fn a_prompt_that_is_too_long_is_refused_whole() {
+    let mut endless = std::io::Read::take(std::io::repeat(b'x'), MAX_PROMPT + 1);
+    let refused = plan(&args(&["-"]), &mut endless, false).unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Usage);
+    assert!(refused.message.contains("32 MiB"), "{}", refused.message);
+}
+
+#[test]
 fn a_directory_that_is_not_there_is_a_usage_error() {
     let args = RunArgs { cwd: Some("/no/such/place".into()), ..args(&["x"]) };
     assert_eq!(plan(&args, &mut &b""[..], true).unwrap_err().kind, ErrorKind::Usage);

@@ -88,7 +88,7 @@ const FIRST_STEPS: &[(&str, i32, &str)] = &[
     ("zcode-acp approvals", 1, "mkdir -p -m 700"),
     ("mkdir -p -m 700 ~/.zcode-acp/pending && zcode-acp approvals", 0, "nothing is waiting"),
     ("zcode-acp sessions", 5, "ZCODE_CJS"),
-    ("zcode-acp sessions --demo", 0, "sess"),
+    ("zcode-acp sessions --demo", 0, "A tour of markdown"),
     ("zcode-acp quota", 0, "No plan is known"),
     ("zcode-acp run --demo --demo-pace 0 --trace trace.jsonl hello", 0, "Hello"),
     ("zcode-acp run --replay trace.jsonl hello", 0, "Hello"),

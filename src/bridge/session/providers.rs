@@ -5,6 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::accounts::read_json;
+
 /// The parsed files; `Null` where there is none.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProviderFiles {
@@ -17,10 +19,7 @@ pub(crate) struct ProviderFiles {
 /// Reads both files; one that is missing or torn counts as absent.
 pub(crate) fn read(zcode_home: &Path) -> ProviderFiles {
     let file = |name: &str| {
-        std::fs::read_to_string(zcode_home.join("v2").join(name))
-            .ok()
-            .and_then(|text| serde_json::from_str(text.trim_start_matches('\u{feff}')).ok())
-            .unwrap_or(Value::Null)
+        read_json(&zcode_home.join("v2").join(name)).ok().flatten().unwrap_or(Value::Null)
     };
     ProviderFiles { config: file("config.json"), personal: file("provider_config.json") }
 }
@@ -34,9 +33,8 @@ pub(crate) fn is_set_up(zcode_home: &Path) -> bool {
         .get("provider")
         .and_then(Value::as_object)
         .is_some_and(|all| all.values().any(enabled));
-    let credentials =
-        std::fs::read_to_string(zcode_home.join("v2").join("credentials.json")).unwrap_or_default();
-    let signed_in = serde_json::from_str::<Value>(&credentials).ok().is_some_and(|c| {
+    let credentials = read_json(&zcode_home.join("v2").join("credentials.json"));
+    let signed_in = credentials.ok().flatten().is_some_and(|c| {
         ["oauth:zai:access_token", "oauth:bigmodel:access_token", "zcodejwttoken"]
             .iter()
             .any(|key| c.get(key).is_some())

@@ -51,8 +51,6 @@ pub struct Failure {
     pub is_transient: bool,
     /// The engine was told to stop; not a failure.
     pub is_cancelled: bool,
-    /// Nobody is signed in where somebody has to be: the client offers the sign-in.
-    pub needs_sign_in: bool,
     /// The engine itself is broken (storage closed, process lost): start it anew.
     pub is_engine_lost: bool,
     /// Milliseconds that the provider asks to wait.
@@ -64,7 +62,8 @@ pub struct Failure {
 impl Failure {
     /// The error a prompt is answered with.
     pub fn to_acp(&self) -> acp::Error {
-        let mut error = if self.needs_sign_in {
+        // A client offers its sign-in only on this code.
+        let mut error = if needs_sign_in(&self.message.to_lowercase()) {
             acp::Error::auth_required()
         } else {
             acp::Error::internal_error()
@@ -100,7 +99,6 @@ pub fn of_value(error: &Value) -> Failure {
             || ["database is not open", "storage is closed", "storage closed"]
                 .iter()
                 .any(|w| lower.contains(w)),
-        needs_sign_in: facts.has_code(&["-32018"]) || needs_sign_in(&lower),
         retry_after_ms: facts.retry_after_ms,
         data: facts.data(&text),
         message,
