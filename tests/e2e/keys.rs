@@ -21,7 +21,7 @@ fn the_keys_of_the_readme_open_what_they_say() {
     // A tool's output in full, the keys, the prompts of before, the commands.
     for (keys, shows) in [
         ("\x14", "\"command\": \"cargo test\""),
-        ("\x1bOP", "draw the screen again"),
+        ("\x1bOP", "─ help ─"),
         ("\x12", "prompts of before"),
         ("/", "Shorten the conversation so far"),
     ] {

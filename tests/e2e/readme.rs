@@ -93,6 +93,7 @@ const PROMISES: &[(&str, &[&str])] = &[
     ),
     ("Ctrl-X", &["a_guide_that_is_taken_in_stands_where_it_was_taken_in"]),
     ("`/`", &["the_keys_of_the_readme_open_what_they_say"]),
+    ("Alt-L", &["the_steps_of_a_plan_stay_in_sight_above_the_composer"]),
     ("Shift-Tab", &["the_keys_of_the_readme_open_what_they_say"]),
     ("Ctrl-T", &["the_keys_of_the_readme_open_what_they_say"]),
     (
@@ -129,8 +130,6 @@ const PROMISES: &[(&str, &[&str])] = &[
             "a_model_that_is_not_there_is_told_on_the_screen_and_the_chat_goes_on",
         ],
     ),
-    ("ZCODE_PROVIDER", &["the_provider_pin_needs_both_variables"]),
-    ("ZCODE_MODEL", &["the_provider_pin_needs_both_variables"]),
     (
         "session.showCompletionStatus",
         &["who_asked_for_it_is_told_at_the_end_of_each_turn_what_it_took"],

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// What a session remembers over a restart.
@@ -93,7 +94,8 @@ impl Store {
     /// Opens a store; the directory is made when it is missing.
     pub(super) fn open(dir: Option<&Path>) -> std::io::Result<Self> {
         if let Some(dir) = dir {
-            std::fs::create_dir_all(dir)?;
+            // What was said to the demo is nobody else's business either.
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         }
         Ok(Self { dir: dir.map(Path::to_owned), memory: BTreeMap::new(), writes: 0 })
     }
@@ -107,7 +109,9 @@ impl Store {
         self.writes += 1;
         let name = file_name(&session.id);
         let scratch = dir.join(format!(".{name}.{}.{}", std::process::id(), self.writes));
-        let mut file = std::fs::File::create(&scratch)?;
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(&scratch)?;
         let bytes = serde_json::to_vec(session)?;
         let written =
             file.write_all(&bytes).and_then(|()| std::fs::rename(&scratch, dir.join(&name)));
