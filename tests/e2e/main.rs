@@ -17,8 +17,8 @@
 mod accounts;
 mod cli;
 mod corpus;
-mod endurance;
 mod doctor;
+mod endurance;
 mod foreign;
 mod keys;
 mod listing;
