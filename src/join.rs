@@ -10,16 +10,19 @@ use futures::StreamExt as _;
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender};
 use futures::future::{Either, OptionFuture, join as both, pending, ready};
 
+/// The way that frames take to one side.
+pub(crate) type Way = UnboundedSender<TransportFrame>;
+
 /// Runs both sides until the client's has ended, or the agent's has and everything it said has
 /// passed. Each frame to the client is shown to `outward` before it passes; what that returns is
-/// awaited before the next one. Each frame to the agent is shown to `inward`.
+/// awaited before the next one, and it can put frames of its own before it. Each frame to the agent is shown to `inward`.
 ///
 /// # Errors
 /// The first error of either side.
 pub async fn join<C: Role, P: Future<Output = ()>>(
     agent: impl ConnectTo<C>,
     client: impl ConnectTo<C::Counterpart>,
-    mut outward: impl FnMut(&TransportFrame) -> Option<P>,
+    mut outward: impl FnMut(&TransportFrame, &Way) -> Option<P>,
     mut inward: impl FnMut(&TransportFrame),
 ) -> Result<(), Error> {
     let (agent, agent_driver) = agent.into_channel_and_future();
@@ -28,7 +31,7 @@ pub async fn join<C: Role, P: Future<Output = ()>>(
     let (client_rx, client_tx) = client.into_parts();
     let mut copies = pin!(both(
         pass(agent_rx, client_tx, &mut outward),
-        pass(client_rx, agent_tx, |frame| {
+        pass(client_rx, agent_tx, |frame, _way| {
             inward(frame);
             None::<std::future::Ready<()>>
         }),
@@ -54,11 +57,11 @@ pub async fn join<C: Role, P: Future<Output = ()>>(
 
 async fn pass<P: Future<Output = ()>>(
     mut from: UnboundedReceiver<TransportFrame>,
-    to: UnboundedSender<TransportFrame>,
-    mut look: impl FnMut(&TransportFrame) -> Option<P>,
+    to: Way,
+    mut look: impl FnMut(&TransportFrame, &Way) -> Option<P>,
 ) {
     while let Some(frame) = from.next().await {
-        let after = OptionFuture::from(look(&frame));
+        let after = OptionFuture::from(look(&frame, &to));
         if to.unbounded_send(frame).is_err() {
             break;
         }
@@ -84,7 +87,7 @@ mod tests {
         let shown = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let seen = shown.clone();
         let work = tokio::spawn(async move {
-            let outward = |_: &TransportFrame| {
+            let outward = |_: &TransportFrame, _: &Way| {
                 let mut gate = gate.clone();
                 Some(async move { drop(gate.wait_for(|open| *open).await) })
             };
@@ -117,7 +120,7 @@ mod tests {
             }
         }
         let (_agent, agent_end) = Channel::duplex();
-        let nothing = |_: &TransportFrame| None::<std::future::Ready<()>>;
+        let nothing = |_: &TransportFrame, _: &Way| None::<std::future::Ready<()>>;
         let outcome = join::<UntypedRole, _>(agent_end, Failing, nothing, |_| ()).await;
         assert!(outcome.is_err());
     }

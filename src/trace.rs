@@ -17,7 +17,7 @@ use agent_client_protocol::{ConnectTo, Error as AcpError, Role, TransportFrame};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::join::join;
+use crate::join::{Way, join};
 
 /// Which wire a line was on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -119,7 +119,7 @@ impl<C: Role, A: ConnectTo<C>> ConnectTo<C> for Traced<A> {
                 self.trace.record(Wire::Acp, dir, &line);
             }
         };
-        let outward = |frame: &TransportFrame| {
+        let outward = |frame: &TransportFrame, _: &Way| {
             record(Direction::Out, frame);
             None::<std::future::Ready<()>>
         };

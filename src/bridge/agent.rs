@@ -301,7 +301,10 @@ fn initialize(request: &acp::InitializeRequest) -> acp::InitializeResponse {
         .mcp_capabilities(acp::McpCapabilities::new().http(true).sse(true))
         .session_capabilities(sessions);
     let mut meta = acp::Meta::new();
-    meta.insert("zcode".to_owned(), json!({"extensionMethods": extensions::advertised()}));
+    meta.insert(
+        "zcode".to_owned(),
+        json!({"extensionMethods": extensions::advertised(), "queue": {}}),
+    );
     meta.insert("steering".to_owned(), steering_advert());
     acp::InitializeResponse::new(ProtocolVersion::V1)
         .agent_capabilities(capabilities)

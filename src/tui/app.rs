@@ -19,6 +19,7 @@ use super::client::{ClientHandle, ClientOptions, Order};
 use super::clipboard::Clipboard;
 use super::editor;
 use super::jobs::Jobs;
+use super::model::transcript::block::BlockId;
 use super::model::transcript::source::{self, Chunk};
 use super::model::{Model, Overlay, PageContent, Start};
 use super::msg::{AgentCmd, AgentMsg, Cmd, CopyWhat, Msg, Scroll};
@@ -128,6 +129,8 @@ struct App {
     store: Store,
     model: Model,
     view: TranscriptView,
+    /// The views of what is around the subagent that is looked into, where one comes back to.
+    around: Vec<TranscriptView>,
     theme: Theme,
     fixed_background: bool,
     screen: Screen,
@@ -186,6 +189,7 @@ impl App {
             store,
             model,
             view: TranscriptView::new(),
+            around: Vec::new(),
             theme,
             fixed_background,
             screen,
@@ -417,7 +421,9 @@ impl App {
                 self.view.select(None);
             }
             Scroll::Show(block) => self.view.to_block(block),
+            Scroll::Within(ref way) => self.look_within(way),
             Scroll::Reset => {
+                self.look_within(&[]);
                 self.view.reset();
                 self.begin_spills();
             }
@@ -430,6 +436,26 @@ impl App {
             Scroll::EndSearch => self.view.end_search(),
         }
         self.dirty = Dirty::Now;
+    }
+
+    /// Shows the inside of the last of these subagents. The views on the way there keep their places.
+    fn look_within(&mut self, way: &[BlockId]) {
+        let inside = way.last().copied();
+        if self.view.within() == inside {
+            return;
+        }
+        let known = self.around.iter().position(|view| view.within() == inside);
+        let mut next = match (known, inside) {
+            (Some(at), _) => self.around.remove(at),
+            (None, Some(block)) => TranscriptView::of_inside(block),
+            (None, None) => TranscriptView::new(),
+        };
+        self.view.hand_over(&mut next);
+        if known.is_none() {
+            next.expand_all(self.expanded);
+        }
+        self.around.push(std::mem::replace(&mut self.view, next));
+        self.around.retain(|view| view.within().is_none_or(|block| way.contains(&block)));
     }
 
     /// Long texts of the conversation that begins now go to files of their own.

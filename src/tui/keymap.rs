@@ -195,6 +195,10 @@ pub enum Context {
     Page,
     /// Searching the transcript.
     Search,
+    /// The list of subagents.
+    Agents,
+    /// The list of queued prompts.
+    Queue,
 }
 
 /// What a key does.
@@ -338,6 +342,22 @@ pub enum Action {
     NextMatch,
     /// Go to the match before.
     PreviousMatch,
+    /// List the subagents.
+    Agents,
+    /// Show what the selected subagent does.
+    OpenAgent,
+    /// Cancel a subagent alone.
+    CancelAgent,
+    /// List what is queued.
+    Queue,
+    /// Edit the selected prompt.
+    EditItem,
+    /// Delete the selected prompt.
+    DeleteItem,
+    /// Send the selected prompt now.
+    SendNow,
+    /// Have the agent's queue go on by itself, or not.
+    AutoDrain,
 }
 
 /// One line of the table.
@@ -466,6 +486,20 @@ pub const BINDINGS: &[Binding] = &[
     bind(Context::Search, "enter ctrl-n down", Action::SelectDown, "next match"),
     bind(Context::Search, "ctrl-p up shift-enter", Action::SelectUp, "match before"),
     bind(Context::Search, "esc", Action::Close, "end the search"),
+    bind(Context::Agents, "up k ctrl-p", Action::SelectUp, "choose"),
+    bind(Context::Agents, "down j ctrl-n", Action::SelectDown, "choose"),
+    bind(Context::Agents, "home g", Action::Top, "to the first"),
+    bind(Context::Agents, "end G", Action::Tail, "to the last"),
+    bind(Context::Agents, "enter", Action::Accept, "look into it"),
+    bind(Context::Agents, "x", Action::CancelAgent, "cancel it alone"),
+    bind(Context::Agents, "esc q", Action::Close, "close"),
+    bind(Context::Queue, "up k ctrl-p", Action::SelectUp, "choose"),
+    bind(Context::Queue, "down j ctrl-n", Action::SelectDown, "choose"),
+    bind(Context::Queue, "enter e", Action::EditItem, "edit it in the draft"),
+    bind(Context::Queue, "d delete", Action::DeleteItem, "delete it"),
+    bind(Context::Queue, "s", Action::SendNow, "send it now"),
+    bind(Context::Queue, "a", Action::AutoDrain, "the agent's queue goes on by itself, or not"),
+    bind(Context::Queue, "esc q", Action::Close, "close"),
     bind(Context::Global, "esc", Action::Interrupt, "stop the turn (the draft stays)"),
     bind(Context::Global, "ctrl-c", Action::ClearOrQuit, "clear the draft; twice quits"),
     bind(Context::Global, "pageup", Action::PageUp, "scroll up"),
@@ -484,6 +518,15 @@ pub const BINDINGS: &[Binding] = &[
     bind(Context::Global, "alt-x", Action::CopyCode, "copy its last code block"),
     bind(Context::Global, "alt-u", Action::CopyTurn, "copy its whole turn"),
     bind(Context::Global, "ctrl-s alt-s", Action::Search, "search the transcript"),
+    bind(Context::Global, "alt-a", Action::Agents, "the subagents: look into one, cancel one"),
+    bind(
+        Context::Global,
+        "alt-o",
+        Action::OpenAgent,
+        "look into the selected subagent (Esc: back)",
+    ),
+    bind(Context::Global, "alt-w", Action::CancelAgent, "cancel the subagent that is shown"),
+    bind(Context::Global, "alt-q", Action::Queue, "what is queued: edit, delete, send now"),
     bind(Context::Global, "shift-tab", Action::NextMode, "next mode"),
     bind(Context::Global, "alt-m", Action::PickModel, "choose a model"),
     bind(Context::Global, "alt-t", Action::PickThought, "choose how much it thinks"),

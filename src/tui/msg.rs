@@ -6,6 +6,7 @@ use std::sync::Arc;
 use agent_client_protocol::v1::schema as acp;
 use serde_json::Value;
 
+use crate::tui::model::queue::AgentQueue;
 use crate::tui::model::status::Usage;
 use crate::tui::model::transcript::block::BlockId;
 use crate::tui::model::{AgentCommand, Draft};
@@ -151,6 +152,13 @@ pub enum AgentMsg {
         /// The outcome, as the agent names it.
         result: Result<String, Failure>,
     },
+    /// The agent's queue was changed, or why not.
+    QueueChanged {
+        /// What was asked for.
+        change: QueueChange,
+        /// Whether it worked.
+        result: Result<(), Failure>,
+    },
     /// A terminal of ours printed something.
     TerminalOutput {
         /// Its id.
@@ -184,6 +192,8 @@ pub enum SessionFact {
     Title(String),
     /// A reading of the context's use.
     Usage(Usage),
+    /// What waits in the agent's queue, all of it.
+    Queue(AgentQueue),
     /// A child session and what it is called.
     Child {
         /// Its id.
@@ -301,6 +311,13 @@ pub enum AgentCmd {
         /// What.
         text: String,
     },
+    /// Change what waits in the agent's queue.
+    Queue {
+        /// Of which session.
+        session_id: String,
+        /// How.
+        change: QueueChange,
+    },
     /// Stop the turn. Overtakes everything else.
     Cancel {
         /// Of which session.
@@ -348,6 +365,30 @@ pub enum AgentCmd {
     },
     /// Start the agent again.
     Restart,
+}
+
+/// A change of the agent's queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QueueChange {
+    /// Another text.
+    Edit {
+        /// The message's id.
+        id: String,
+        /// The text.
+        text: String,
+    },
+    /// Take it out.
+    Delete {
+        /// The message's id.
+        id: String,
+    },
+    /// Run it next.
+    SendNow {
+        /// The message's id.
+        id: String,
+    },
+    /// Go on by itself when a turn ends, or not.
+    AutoDrain(bool),
 }
 
 /// The answer to a form.
@@ -400,6 +441,8 @@ pub enum Scroll {
     FoundOnDisk(Vec<BlockId>),
     /// The search is over.
     EndSearch,
+    /// Show what the last of these subagents does; the conversation itself when there is none.
+    Within(Vec<BlockId>),
     /// The conversation is another one.
     Reset,
 }

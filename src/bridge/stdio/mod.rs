@@ -41,7 +41,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::Notify;
 
 use super::engine::lines::{self, Line, LineBuffer};
-use crate::join::join;
+use crate::join::{Way, join};
 use crate::trace::{Direction, Trace, Wire};
 
 mod unwritten;
@@ -487,7 +487,7 @@ impl<A> Metered<A> {
 
 impl<C: Role, A: ConnectTo<C>> ConnectTo<C> for Metered<A> {
     async fn connect_to(self, client: impl ConnectTo<C::Counterpart>) -> Result<(), Error> {
-        let outward = |frame: &TransportFrame| {
+        let outward = |frame: &TransportFrame, _: &Way| {
             if matches!(frame, TransportFrame::Single(RawJsonRpcMessage::Notification(_))) {
                 self.outflow.add(FRAME_COST);
             }

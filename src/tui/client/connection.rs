@@ -20,7 +20,7 @@ use super::terminals::Terminals;
 use super::wire::{self, AnyRequest, AnyUpdate};
 use super::{ClientOptions, Order};
 use crate::tui::agent_source::AgentSource;
-use crate::tui::msg::{AgentCmd, AgentMsg, Failure, Opening};
+use crate::tui::msg::{AgentCmd, AgentMsg, Failure, Opening, QueueChange};
 
 /// How long an agent may take to answer `initialize`.
 const INITIALIZE_LIMIT: Duration = Duration::from_mins(1);
@@ -241,6 +241,13 @@ impl Conversation<'_> {
                     }),
                 });
             }
+            AgentCmd::Queue { session_id, change } => {
+                let (method, params) = queue_request(&session_id, &change);
+                self.ask_agent(method, &params, |result| AgentMsg::QueueChanged {
+                    change,
+                    result: result.map(drop),
+                });
+            }
             AgentCmd::Cancel { session_id } => {
                 let sent = UntypedMessage::new("session/cancel", json!({"sessionId": session_id}))
                     .and_then(|m| self.cx.send_notification(m));
@@ -350,6 +357,23 @@ impl Conversation<'_> {
             }
         };
         let _loop_is_gone = self.to_loop.send(message).await;
+    }
+}
+
+fn queue_request(session_id: &str, change: &QueueChange) -> (&'static str, Value) {
+    match change {
+        QueueChange::Edit { id, text } => {
+            ("_zcode/queue/edit", json!({"sessionId": session_id, "itemId": id, "text": text}))
+        }
+        QueueChange::Delete { id } => {
+            ("_zcode/queue/delete", json!({"sessionId": session_id, "itemId": id}))
+        }
+        QueueChange::SendNow { id } => {
+            ("_zcode/queue/send_now", json!({"sessionId": session_id, "itemId": id}))
+        }
+        QueueChange::AutoDrain(on) => {
+            ("_zcode/queue/auto_drain", json!({"sessionId": session_id, "enabled": on}))
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::tui::model::AgentCommand;
+use crate::tui::model::queue::{AgentItem, AgentQueue};
 use crate::tui::model::status::Usage;
 use crate::tui::msg::{AgentMsg, SessionFact};
 
@@ -99,10 +100,15 @@ fn facts(raw: &Value) -> Vec<SessionFact> {
         ),
         Some("config_option_update") => SessionFact::Options(list("configOptions")),
         Some("current_mode_update") => SessionFact::Mode(text(raw, "currentModeId")),
-        Some("session_info_update") => match raw.get("title") {
-            None => return Vec::new(),
-            Some(title) => SessionFact::Title(title.as_str().unwrap_or_default().to_owned()),
-        },
+        Some("session_info_update") => {
+            let title = raw.get("title").map(|title| title.as_str().unwrap_or_default().to_owned());
+            let queue = raw.pointer("/_meta/zcode/queue").filter(|it| it.is_object());
+            let title = title.map(SessionFact::Title);
+            return title
+                .into_iter()
+                .chain(queue.map(|it| SessionFact::Queue(queued(it))))
+                .collect();
+        }
         Some("usage_update") => {
             let number = |k: &str| raw.get(k).and_then(Value::as_u64);
             let (Some(used), Some(size)) = (number("used"), number("size")) else {
@@ -119,6 +125,44 @@ fn facts(raw: &Value) -> Vec<SessionFact> {
         _ => return Vec::new(),
     };
     vec![fact]
+}
+
+/// Why a message was not taken into the running turn, in words.
+fn why_not(reason: Option<&str>) -> String {
+    match reason {
+        Some("guide.noToolBoundary") => "too late for the turn".to_owned(),
+        Some("guide.turnInterrupted") => "its turn was stopped".to_owned(),
+        Some("guide.attachmentsUnsupported") => "has attachments".to_owned(),
+        Some(other) => other.to_owned(),
+        None => "not taken in".to_owned(),
+    }
+}
+
+/// The agent's queue, as the extension `_zcode/queue/*` describes it.
+fn queued(view: &Value) -> AgentQueue {
+    let text = |v: &Value, k: &str| v.get(k).and_then(Value::as_str).map(str::to_owned);
+    let item = |it: &Value| {
+        Some(AgentItem {
+            id: text(it, "itemId")?,
+            text: text(it, "text").unwrap_or_default(),
+            note: match text(it, "state").as_deref() {
+                Some("fellBack") => why_not(text(it, "reason").as_deref()),
+                Some("submitting" | "steering") => "for the running turn".to_owned(),
+                _ => String::new(),
+            },
+        })
+    };
+    AgentQueue {
+        items: view
+            .get("items")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(item)
+            .collect(),
+        auto_drain: view.get("autoDrain").and_then(Value::as_bool).unwrap_or(true),
+        pause: text(view, "pauseReason"),
+    }
 }
 
 /// A request of the agent, whatever it is.
@@ -225,5 +269,21 @@ mod tests {
         )
         .unwrap();
         assert!(matches!(*any.update.unwrap(), acp::SessionUpdate::ToolCallUpdate(_)));
+    }
+
+    #[test]
+    fn the_agents_queue_is_read_with_why_a_message_waits() {
+        let any = read(
+            &json!({"sessionUpdate": "session_info_update", "title": "t", "_meta": {"zcode": {"queue": {
+            "autoDrain": false, "pauseReason": null, "items": [
+                {"itemId": "q1", "text": "x", "state": "fellBack", "reason": "guide.noToolBoundary"},
+                {"itemId": "q2", "text": "y", "state": "steering"}, {"text": "no id"}]}}}}),
+        );
+        let [SessionFact::Title(_), SessionFact::Queue(queue)] = any.facts.as_slice() else {
+            panic!("{:?}", any.facts)
+        };
+        let notes: Vec<&str> = queue.items.iter().map(|it| it.note.as_str()).collect();
+        assert_eq!(notes, ["too late for the turn", "for the running turn"]);
+        assert!(!queue.auto_drain && queue.pause.is_none());
     }
 }

@@ -32,6 +32,8 @@ pub const LOCAL: &[LocalCommand] = &[
     LocalCommand { name: "history", help: "search the prompts of before" },
     LocalCommand { name: "editor", help: "write the next prompt in your editor" },
     LocalCommand { name: "status", help: "session, agent and what it costs" },
+    LocalCommand { name: "queue", help: "what is queued: edit, delete, send now" },
+    LocalCommand { name: "agents", help: "the subagents: look into one, cancel one" },
     LocalCommand { name: "stop", help: "stop the running turn" },
     LocalCommand { name: "login", help: "log in to the agent" },
     LocalCommand { name: "restart", help: "start the agent again and go on" },

@@ -1,6 +1,7 @@
 //! DATA. Everything on the screen as plain values: transcript, draft, dialogs, status. No I/O, no
 //! ratatui, no protocol types. `update` changes it, `view` reads it, the application loop owns it.
 
+pub mod agents;
 pub mod composer;
 pub mod form;
 pub mod fuzzy;
@@ -18,13 +19,14 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use agents::AgentList;
 use composer::Composer;
 use form::Form;
 use history::History;
 use permission::Permission;
 use picker::Picker;
 use plan::PlanReview;
-use queue::Queue;
+use queue::{AgentItem, AgentQueue, Place, Queue, QueueList};
 use status::{Settings, Usage};
 use transcript::Transcript;
 use transcript::block::BlockId;
@@ -124,6 +126,8 @@ pub enum Ability {
     List,
     /// Be guided while a turn runs.
     Steer,
+    /// Change what waits in its own queue.
+    Queue,
 }
 
 /// What the agent says of itself.
@@ -170,6 +174,8 @@ pub struct Session {
     pub settings: Settings,
     /// Last reading of the context's use.
     pub usage: Option<Usage>,
+    /// What waits inside of the agent, where it says so.
+    pub queue: Option<AgentQueue>,
     /// Titles of child sessions by id.
     pub children: HashMap<String, String>,
 }
@@ -270,6 +276,10 @@ pub enum Overlay {
     Picker(Picker),
     /// A page to read.
     Page(Page),
+    /// The subagents.
+    Agents(AgentList),
+    /// What is queued, here and in the agent.
+    Queue(QueueList),
 }
 
 /// A page to read.
@@ -390,12 +400,16 @@ pub struct Model {
     pub history: History,
     /// Prompts waiting for the turn's end.
     pub queue: Queue,
+    /// The message of the agent's queue that the draft is a new text for.
+    pub editing: Option<AgentItem>,
     /// Whether a turn runs.
     pub turn: Turn,
     /// The turn now running was sent with this text; given back when it could not be delivered.
     pub in_flight: Option<String>,
     /// What the agent waits for, oldest first; the first one is shown.
     pub asks: Vec<Ask>,
+    /// The subagents that are looked into, the outermost first; empty in the conversation itself.
+    pub path: Vec<BlockId>,
     /// What lies over the transcript.
     pub overlay: Option<Overlay>,
     /// A search that is going on.
@@ -478,6 +492,24 @@ impl Model {
             .into_iter()
             .flatten()
             .min()
+    }
+
+    /// What waits in the agent's own queue.
+    pub fn agent_items(&self) -> &[AgentItem] {
+        self.session.queue.as_ref().map_or(&[], |queue| &queue.items)
+    }
+
+    /// How many prompts wait, here and in the agent.
+    pub fn waiting(&self) -> usize {
+        self.queue.len() + self.agent_items().len()
+    }
+
+    /// What is at a row of the list of what is queued.
+    pub fn queued_at(&self, row: usize) -> Option<Place> {
+        match row.checked_sub(self.queue.len()) {
+            None => Some(Place::Here(row)),
+            Some(at) => self.agent_items().get(at).cloned().map(Place::Agent),
+        }
     }
 
     /// Shows a short message in the status line.

@@ -1,5 +1,7 @@
-//! Prompts that wait for the running turn to end. A prompt leaves the queue only when it is handed
-//! to the agent or taken back into the draft, so none can get lost. Data only.
+//! Prompts that wait: here, for the running turn to end, and in the agent's own queue, where an agent
+//! has one that it shows. A prompt leaves ours only when it is handed to the agent or taken back into
+//! the draft, so none can get lost; what is in the agent's is the agent's, and is only changed by
+//! asking it. Data only.
 
 use std::collections::VecDeque;
 
@@ -39,6 +41,15 @@ impl Queue {
         last
     }
 
+    /// Takes one prompt out, by its place from the front.
+    pub fn take(&mut self, at: usize) -> Option<String> {
+        let taken = self.waiting.remove(at);
+        if self.waiting.is_empty() {
+            self.held = false;
+        }
+        taken
+    }
+
     /// Keeps the queue from being sent by itself (after an interrupt) until the user says so.
     pub fn hold(&mut self) {
         self.held = !self.waiting.is_empty();
@@ -68,4 +79,42 @@ impl Queue {
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.waiting.iter().map(String::as_str)
     }
+}
+
+/// The queue inside of the agent, as it last said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentQueue {
+    /// What waits, the next one first.
+    pub items: Vec<AgentItem>,
+    /// It goes on by itself when a turn ends.
+    pub auto_drain: bool,
+    /// Why it does not.
+    pub pause: Option<String>,
+}
+
+/// A message in the agent's queue.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentItem {
+    /// What the agent calls it.
+    pub id: String,
+    /// What it says.
+    pub text: String,
+    /// What became of it, when it was meant for the running turn.
+    pub note: String,
+}
+
+/// The open list of what is queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueueList {
+    /// The selected row: ours first, then the agent's.
+    pub selected: usize,
+}
+
+/// What is at a row of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Here, at this place from the front.
+    Here(usize),
+    /// In the agent's queue.
+    Agent(AgentItem),
 }

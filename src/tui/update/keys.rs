@@ -1,7 +1,7 @@
 //! Keys, pastes and the mouse: finds out where the focus is, asks the keymap what a key means
 //! there, and does it.
 
-use super::{ask, edit, overlay, quit, slash, turn};
+use super::{agents, ask, edit, overlay, queue, quit, slash, turn};
 use crate::tui::keymap::{self, Action, Context, Key, KeyCode};
 use crate::tui::model::menu;
 use crate::tui::model::plan::PlanFocus;
@@ -17,6 +17,8 @@ pub(super) fn context(model: &Model) -> Context {
     match &model.overlay {
         Some(Overlay::Picker(_)) => return Context::Picker,
         Some(Overlay::Page(page)) if page.focused => return Context::Page,
+        Some(Overlay::Agents(_)) => return Context::Agents,
+        Some(Overlay::Queue(_)) => return Context::Queue,
         _ => {}
     }
     if model.is_armed() {
@@ -49,6 +51,8 @@ pub(super) fn key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) {
     let handled = match context {
         Context::Picker => overlay::picker_key(model, key, cmds),
         Context::Page => overlay::page_key(model, key, cmds),
+        Context::Agents => agents::list_key(model, key, cmds),
+        Context::Queue => queue::list_key(model, key, cmds),
         Context::Permission => ask::permission_key(model, key, cmds),
         Context::Form => ask::form_key(model, key, cmds),
         Context::Plan | Context::PlanNote => ask::plan_key(model, context, key, cmds),
@@ -118,6 +122,10 @@ pub(super) fn act(model: &mut Model, action: Action, key: Key, cmds: &mut Vec<Cm
         Action::PickModel => overlay::open_category(model, "model"),
         Action::PickThought => overlay::open_category(model, "thought_level"),
         Action::PickSession => overlay::open_sessions(model, cmds),
+        Action::Queue => queue::open_list(model),
+        Action::Agents => agents::open_list(model),
+        Action::OpenAgent => agents::open_selected(model, cmds),
+        Action::CancelAgent => agents::cancel_shown(model, cmds),
         Action::EditQueued => turn::edit_queued(model),
         Action::Editor => cmds.push(Cmd::Edit(model.composer.expanded())),
         Action::HistorySearch => overlay::open_history(model),
@@ -137,6 +145,9 @@ pub(super) fn act(model: &mut Model, action: Action, key: Key, cmds: &mut Vec<Cm
 fn interrupt(model: &mut Model, cmds: &mut Vec<Cmd>) {
     if matches!(model.overlay, Some(Overlay::Page(_))) {
         model.overlay = None;
+        return;
+    }
+    if queue::leave_edit(model) || agents::back(model, cmds) {
         return;
     }
     if model.history.is_browsing() {
@@ -232,6 +243,7 @@ pub(super) fn mouse(model: &mut Model, mouse: Mouse, cmds: &mut Vec<Cmd>) {
     let body = model.body;
     match &mut model.overlay {
         Some(Overlay::Picker(picker)) => picker.move_by(wheel.signum() as isize),
+        Some(Overlay::Agents(_) | Overlay::Queue(_)) => {}
         Some(Overlay::Page(page)) => page.scroll = body.scrolled(page.scroll, wheel as isize),
         None => match model.asks.first_mut() {
             Some(ask) if ask.stands_at(mouse.x, model.size.0) => {

@@ -2,11 +2,13 @@
 //! `Model::now_ms` before each message. Called by `app` alone.
 
 pub mod acp;
+mod agents;
 mod ask;
 mod edit;
 mod keys;
 mod overlay;
 mod paste;
+mod queue;
 mod session;
 mod slash;
 mod tick;
@@ -99,5 +101,9 @@ fn note_draft_change(model: &mut Model) {
     }
 }
 
+#[cfg(test)]
+mod agent_tests;
+#[cfg(test)]
+mod queue_tests;
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,8 @@
 //! What the agent says: its start, sessions, updates, the end of turns, its death.
 
 use super::acp;
-use super::{ask, overlay, turn};
+use super::{ask, overlay, queue, turn};
 use crate::tui::model::transcript::tool::Exit;
-use crate::tui::model::transcript::{Piece, Role};
 use crate::tui::model::{
     Ability, AgentFacts, FirstSession, Model, Overlay, Phase, Session, Trouble, Turn,
 };
@@ -36,8 +35,11 @@ pub(super) fn agent(model: &mut Model, msg: AgentMsg, cmds: &mut Vec<Cmd>) {
             };
         }
         AgentMsg::Learned { session_id, fact } => {
-            if owner(model, &session_id) == Owner::Shown {
-                learned(model, fact);
+            match owner(model, &session_id) {
+                Owner::Shown => learned(model, fact),
+                // A child's own child; what else a child says of itself is not the session's.
+                Owner::Child if matches!(fact, SessionFact::Child { .. }) => learned(model, fact),
+                Owner::Child | Owner::Other => {}
             }
         }
         AgentMsg::UnknownUpdate { session_id, update } => unknown(model, &session_id, &update),
@@ -66,6 +68,7 @@ pub(super) fn agent(model: &mut Model, msg: AgentMsg, cmds: &mut Vec<Cmd>) {
         AgentMsg::Sessions(Ok(answer)) => overlay::sessions_listed(model, &answer),
         AgentMsg::Sessions(Err(failure)) => overlay::sessions_failed(model, &failure.message),
         AgentMsg::LoggedIn(result) => logged_in(model, result, cmds),
+        AgentMsg::QueueChanged { change, result } => queue::changed(model, change, &result),
         AgentMsg::Steered { text, result } => steered(model, text, &result, cmds),
         AgentMsg::TerminalOutput { terminal_id, text } => {
             model.transcript.terminal_output(&terminal_id, &text);
@@ -94,6 +97,7 @@ fn initialized(model: &mut Model, answer: &Value, cmds: &mut Vec<Cmd>) {
             (Ability::Resume, "/agentCapabilities/sessionCapabilities/resume"),
             (Ability::List, "/agentCapabilities/sessionCapabilities/list"),
             (Ability::Steer, "/_meta/steering/supported"),
+            (Ability::Queue, "/_meta/zcode/queue"),
         ]
         .into_iter()
         .filter(|(_, path)| yes(path))
@@ -149,6 +153,7 @@ fn open(model: &mut Model, how: Opening, cmds: &mut Vec<Cmd>) {
     model.opened += 1;
     model.phase = Phase::Opening;
     if matches!(how, Opening::Load(_)) {
+        model.path.clear();
         model.transcript = crate::tui::model::transcript::Transcript::new();
         model.transcript.begin_replay();
         cmds.push(Cmd::Scroll(Scroll::Reset));
@@ -165,6 +170,7 @@ pub(super) fn open_new(model: &mut Model, cmds: &mut Vec<Cmd>) {
     if !leave(model, cmds) {
         return;
     }
+    model.path.clear();
     model.transcript = crate::tui::model::transcript::Transcript::new();
     model.session = Session::default();
     cmds.push(Cmd::Scroll(Scroll::Reset));
@@ -318,10 +324,8 @@ fn logged_in(model: &mut Model, result: Result<(), Failure>, cmds: &mut Vec<Cmd>
 fn steered(model: &mut Model, text: String, result: &Result<String, Failure>, cmds: &mut Vec<Cmd>) {
     match result.as_ref().map(String::as_str) {
         Ok("injected") => {
-            // It stands where it was taken in, between what came before and what follows from it.
-            let piece = Piece { role: Role::User, parent: None, message_id: None, text: &text };
-            model.transcript.append(piece, model.now_ms);
-            model.say("guided the running turn");
+            // It stands in the transcript where it was taken in: the client puts it there.
+            model.say("taken in: the running turn was guided");
         }
         // The agent has it and will run it: queued here too, it would run twice.
         Ok("queued") => model.say("the agent queued it: it runs after this turn"),
@@ -367,6 +371,9 @@ fn unknown(model: &mut Model, session_id: &str, update: &Value) {
 }
 
 fn learned(model: &mut Model, fact: SessionFact) {
+    if let SessionFact::Queue(told) = fact {
+        return queue::told(model, told);
+    }
     let session = &mut model.session;
     match fact {
         SessionFact::Commands(commands) => session.commands = commands,
@@ -374,6 +381,7 @@ fn learned(model: &mut Model, fact: SessionFact) {
         SessionFact::Mode(mode) => session.settings.set_mode(&mode),
         SessionFact::Title(title) => session.title = title,
         SessionFact::Usage(usage) => session.usage = Some(usage),
+        SessionFact::Queue(_) => {}
         SessionFact::Child { session_id, title } => {
             session.children.insert(session_id, title);
         }

@@ -1,6 +1,6 @@
 //! Slash commands: the keys of the menu above the composer, and running what was chosen.
 
-use super::{overlay, quit, session, turn};
+use super::{agents, overlay, queue, quit, session, turn};
 use crate::tui::keymap::{self, Action, Context, Key};
 use crate::tui::model::menu::{LOCAL, MenuRow, rows, typed};
 use crate::tui::model::{Menu, Model};
@@ -134,6 +134,8 @@ fn run(model: &mut Model, name: &str, argument: &str, cmds: &mut Vec<Cmd>) {
         "history" => overlay::open_history(model),
         "editor" => cmds.push(Cmd::Edit(String::new())),
         "status" => overlay::open_status(model),
+        "queue" => queue::open_list(model),
+        "agents" => agents::open_list(model),
         "stop" => turn::cancel(model, cmds),
         "login" => overlay::open_login(model, cmds),
         "restart" => turn::restart(model, cmds),

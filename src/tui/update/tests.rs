@@ -5,7 +5,7 @@ use crate::tui::msg::{AgentCmd, AgentMsg, Failure, FormAnswer, Opening, Scroll};
 use serde_json::json;
 
 /// A model with an open session, and a clock that tests move.
-fn ready() -> Model {
+pub(super) fn ready() -> Model {
     let mut model = Model::new(Start::default());
     model.size = (80, 24);
     model.composer_width = 70;
@@ -24,12 +24,12 @@ fn ready() -> Model {
     model
 }
 
-fn send(model: &mut Model, msg: AgentMsg) -> Vec<Cmd> {
+pub(super) fn send(model: &mut Model, msg: AgentMsg) -> Vec<Cmd> {
     update(model, Msg::Agent(msg))
 }
 
 /// Types keys at a human pace (50 ms apart).
-fn keys(model: &mut Model, text: &str) -> Vec<Cmd> {
+pub(super) fn keys(model: &mut Model, text: &str) -> Vec<Cmd> {
     let mut cmds = Vec::new();
     for key in Key::sequence(text) {
         model.now_ms += 50;
@@ -38,7 +38,7 @@ fn keys(model: &mut Model, text: &str) -> Vec<Cmd> {
     cmds
 }
 
-fn agent_cmds(cmds: &[Cmd]) -> Vec<AgentCmd> {
+pub(super) fn agent_cmds(cmds: &[Cmd]) -> Vec<AgentCmd> {
     cmds.iter()
         .filter_map(|c| match c {
             Cmd::Agent(a) => Some(a.clone()),
@@ -47,11 +47,11 @@ fn agent_cmds(cmds: &[Cmd]) -> Vec<AgentCmd> {
         .collect()
 }
 
-fn prompt(text: &str) -> AgentCmd {
+pub(super) fn prompt(text: &str) -> AgentCmd {
     AgentCmd::Prompt { session_id: "s".into(), text: text.into() }
 }
 
-fn end_turn(model: &mut Model, stop: &str) -> Vec<Cmd> {
+pub(super) fn end_turn(model: &mut Model, stop: &str) -> Vec<Cmd> {
     send(
         model,
         AgentMsg::TurnEnded { session_id: "s".into(), result: Ok(json!({"stopReason": stop})) },
@@ -438,6 +438,10 @@ fn guided() -> Model {
 fn a_guide_that_is_taken_in_stands_where_it_was_taken_in() {
     let mut m = guided();
     let blocks = m.transcript.blocks().len();
+    let said = json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "left"},
+        "messageId": "guide-1", "_meta": {"zcode": {"guided": true}}});
+    let update = Box::new(serde_json::from_value(said).unwrap());
+    send(&mut m, AgentMsg::Updated { session_id: "s".into(), update });
     send(&mut m, AgentMsg::Steered { text: "left".into(), result: Ok("injected".into()) });
     assert_eq!((m.transcript.blocks().len(), m.queue.len()), (blocks + 1, 0));
     assert_eq!(agent_cmds(&end_turn(&mut m, "end_turn")), []);

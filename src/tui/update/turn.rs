@@ -11,6 +11,9 @@ pub(super) fn send(model: &mut Model, cmds: &mut Vec<Cmd>) {
         enter_on_nothing(model, cmds);
         return;
     }
+    if super::queue::save_edit(model, cmds) {
+        return;
+    }
     if slash::run_typed(model, cmds) {
         return;
     }
@@ -64,6 +67,7 @@ pub(super) fn start(model: &mut Model, text: String, cmds: &mut Vec<Cmd>) {
         model.queue.push_front(text);
         return;
     };
+    super::agents::leave(model, cmds);
     model.transcript.begin_turn(&text, Vec::new(), model.now_ms);
     model.turn = Turn::Running { since_ms: model.now_ms };
     model.in_flight = Some(text.clone());
@@ -101,6 +105,15 @@ pub(super) fn steer(model: &mut Model, cmds: &mut Vec<Cmd>) {
         cmds.push(Cmd::StoreHistory(text.clone()));
     }
     cmds.push(Cmd::Agent(AgentCmd::Steer { session_id, text }));
+    model.say("guiding the running turn…");
+}
+
+/// Guides the running turn with a prompt that waited; it comes back to the queue when it is refused.
+pub(super) fn steer_with(model: &mut Model, text: String, cmds: &mut Vec<Cmd>) {
+    match model.session.id.clone() {
+        Some(session_id) => cmds.push(Cmd::Agent(AgentCmd::Steer { session_id, text })),
+        None => model.queue.push_front(text),
+    }
 }
 
 /// Esc: asks the agent to stop, once; a second Esc says what is going on.

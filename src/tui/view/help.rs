@@ -24,6 +24,8 @@ pub(super) fn lines(model: &Model, columns: u16, theme: &Theme) -> Vec<Line<'sta
         (Context::Picker, "A list"),
         (Context::Page, "A page"),
         (Context::Search, "Searching"),
+        (Context::Agents, "The subagents"),
+        (Context::Queue, "The queue"),
         (Context::Menu, "The command menu"),
     ];
     for (context, title) in sections {

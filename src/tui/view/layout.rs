@@ -60,7 +60,10 @@ impl Layout {
         let menu_rows = if menu::is_open(model) { menu::rows(model).len() } else { 0 };
         let menu_rows = u16::try_from(menu_rows).unwrap_or(MENU_ROWS).min(MENU_ROWS).min(spare);
         let menu = take(menu_rows);
-        let queued = u16::try_from(model.queue.len()).unwrap_or(QUEUE_ROWS).min(QUEUE_ROWS);
+        // The list shows them all.
+        let listed = matches!(model.overlay, Some(Overlay::Queue(_)));
+        let waiting = if listed { 0 } else { model.waiting() };
+        let queued = u16::try_from(waiting).unwrap_or(QUEUE_ROWS).min(QUEUE_ROWS);
         let queue = take(queued.min(spare.saturating_sub(menu_rows) / 2));
         let dock = take(dock::height(model, screen));
         let body = Rect::new(screen.x, screen.y, screen.width, bottom.saturating_sub(screen.y));

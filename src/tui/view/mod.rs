@@ -10,6 +10,7 @@ pub mod theme;
 pub mod transcript;
 pub mod width;
 
+mod agents;
 mod composer;
 mod dialog;
 mod dock;
@@ -21,6 +22,7 @@ mod pager;
 mod paper;
 mod picker;
 mod plan;
+mod queue;
 mod status;
 mod welcome;
 mod widgets;
@@ -66,7 +68,7 @@ pub fn draw(model: &Model, view: &mut TranscriptView, theme: &Theme, buf: &mut B
     let mut drawn = Drawn { transcript: layout.transcript, ..Drawn::default() };
     draw_main(model, view, theme, &layout, buf);
     dock::draw(model, theme, layout.dock, buf);
-    status::queue(model, theme, layout.queue, buf);
+    queue::rows(model, theme, layout.queue, buf);
     composer::menu(model, theme, layout.menu, buf);
     status::top_rule(model, view, theme, layout.top_rule, buf);
     let caret = composer::draw(model, theme, layout.composer, buf);
@@ -87,6 +89,16 @@ pub fn draw(model: &Model, view: &mut TranscriptView, theme: &Theme, buf: &mut B
         }
         Some(Overlay::Picker(picker)) => {
             drawn.caret = picker::draw(picker, theme, layout.body, buf);
+            drawn.dialog_shown = false;
+        }
+        Some(Overlay::Agents(list)) => {
+            agents::draw(model, *list, theme, layout.body, buf);
+            drawn.caret = None;
+            drawn.dialog_shown = false;
+        }
+        Some(Overlay::Queue(list)) => {
+            queue::draw(model, *list, theme, layout.body, buf);
+            drawn.caret = None;
             drawn.dialog_shown = false;
         }
         None => {}
@@ -133,7 +145,11 @@ fn draw_main(
     layout: &Layout,
     buf: &mut Buffer,
 ) {
-    let area = layout.transcript;
+    let mut area = layout.transcript;
+    if !model.path.is_empty() && area.height > 2 {
+        agents::way(model, theme, Rect { height: 1, ..area }, buf);
+        area = Rect { y: area.y + 1, height: area.height - 1, ..area };
+    }
     match &model.phase {
         Phase::Down(trouble) if model.transcript.is_empty() => {
             welcome::trouble(model, trouble, theme, area, buf);
@@ -154,5 +170,7 @@ fn too_small(screen: Rect, theme: &Theme, buf: &mut Buffer) -> Drawn {
     Drawn { composer_width: usize::from(screen.width), ..Drawn::default() }
 }
 
+#[cfg(test)]
+mod list_tests;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The lines around the composer: what is going on, hints, the status line, queued prompts.
+//! The lines around the composer: what is going on, hints, the status line.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -55,6 +55,12 @@ fn activity(model: &Model, theme: &Theme) -> Vec<Span<'static>> {
             Span::styled(format!("  {found} · Enter next · Esc ends"), theme.dim),
         ];
     }
+    if model.editing.is_some() {
+        return vec![
+            Span::styled("in the agent's queue", theme.accent),
+            Span::styled(" · Enter saves · Esc no", theme.dim),
+        ];
+    }
     let spin = |text: String, style: Style| {
         let frame = if model.start.reduced_motion {
             theme.glyphs.doing
@@ -81,7 +87,10 @@ fn activity(model: &Model, theme: &Theme) -> Vec<Span<'static>> {
                 return vec![Span::styled(format!("{} {what}", theme.glyphs.doing), theme.warning)];
             }
             let mut spans = spin(format!("working {}", elapsed(since_ms)), theme.text);
-            spans.push(Span::styled(" · Esc stops", theme.dim));
+            spans.extend(subagents(model, theme));
+            if model.path.is_empty() {
+                spans.push(Span::styled(" · Esc stops", theme.dim));
+            }
             spans
         }
         (Phase::Ready, Turn::Cancelling { asked_ms, .. }) => {
@@ -89,12 +98,28 @@ fn activity(model: &Model, theme: &Theme) -> Vec<Span<'static>> {
             let more = if late { " · /restart ends the agent" } else { "" };
             spin(format!("cancelling… {}{more}", elapsed(asked_ms)), theme.warning)
         }
-        (Phase::Ready, Turn::Idle) => Vec::new(),
+        // Work that goes on beside the turns.
+        (Phase::Ready, Turn::Idle) => subagents(model, theme),
     }
 }
 
+/// How many subagents work, and the key that lists them.
+fn subagents(model: &Model, theme: &Theme) -> Vec<Span<'static>> {
+    let count = model.transcript.running_subagents();
+    if count == 0 {
+        return Vec::new();
+    }
+    let gap = if model.turn == Turn::Idle { "" } else { " · " };
+    let s = if count == 1 { "" } else { "s" };
+    let key = keymap::hint(Context::Global, Action::Agents).map(|key| key.to_string());
+    vec![
+        Span::styled(format!("{gap}{count} subagent{s}"), theme.running),
+        Span::styled(format!(" {}", key.unwrap_or_default()), theme.dim),
+    ]
+}
+
 /// Seconds as `7s`, `1m 05s`, `1h 02m`.
-fn clock(ms: u64) -> String {
+pub(super) fn clock(ms: u64) -> String {
     let s = ms / 1000;
     match s {
         0..60 => format!("{s}s"),
@@ -135,6 +160,9 @@ fn message_or_hints(model: &Model, theme: &Theme) -> Vec<Span<'static>> {
     }
     if !model.session.settings.mode_name().is_empty() {
         hints.push(format!("{} mode", key(Context::Global, Action::NextMode)));
+    }
+    if model.waiting() > 0 {
+        hints.push(format!("{} the queue", key(Context::Global, Action::Queue)));
     }
     hints.push(format!("{} help", key(Context::Global, Action::Help)));
     vec![Span::styled(hints.join(" · "), theme.dim)]
@@ -224,28 +252,4 @@ fn usage(usage: Option<&Usage>, theme: &Theme) -> Vec<Span<'static>> {
         "ctx"
     };
     vec![Span::styled(format!("{ring} "), style), Span::styled(format!("{percent}%"), style)]
-}
-
-/// Queued prompts, the next one first.
-pub(super) fn queue(model: &Model, theme: &Theme, area: Rect, buf: &mut Buffer) {
-    let held = model.queue.is_held();
-    let count = model.queue.len();
-    for (i, (y, prompt)) in (area.y..area.bottom()).zip(model.queue.iter()).enumerate() {
-        let more = count.saturating_sub(usize::from(area.height));
-        let last = y + 1 == area.bottom() && more > 0;
-        let mark = if held { "held" } else { "queued" };
-        let text = if last {
-            format!("  … and {} more {mark}", more + 1)
-        } else {
-            format!("  {mark} {}: {}", i + 1, prompt.replace('\n', " ⏎ "))
-        };
-        widgets::put(
-            buf,
-            area.x,
-            y,
-            &text,
-            area.width,
-            if held { theme.warning } else { theme.dim },
-        );
-    }
 }

@@ -27,11 +27,11 @@ fn start() -> Start {
     }
 }
 
-fn tell(model: &mut Model, msg: AgentMsg) {
+pub(super) fn tell(model: &mut Model, msg: AgentMsg) {
     update(model, Msg::Agent(msg));
 }
 
-fn ready() -> Model {
+pub(super) fn ready() -> Model {
     let mut model = Model::new(start());
     model.now_ms = 1_000;
     tell(
@@ -58,18 +58,19 @@ fn ready() -> Model {
     model
 }
 
-fn keys(model: &mut Model, text: &str) {
+pub(super) fn keys(model: &mut Model, text: &str) {
     for key in Key::sequence(text) {
         model.now_ms += 50;
         update(model, Msg::Term(TermEvent::Key(key)));
     }
 }
 
-fn screen(model: &mut Model, size: (u16, u16)) -> String {
+pub(super) fn screen(model: &mut Model, size: (u16, u16)) -> String {
     let mut buf = Buffer::empty(Rect::new(0, 0, size.0, size.1));
     model.size = size;
     let theme = Theme::default();
-    let mut view = TranscriptView::new();
+    let inside = model.path.last().copied();
+    let mut view = inside.map_or_else(TranscriptView::new, TranscriptView::of_inside);
     let drawn = draw(model, &mut view, &theme, &mut buf);
     model.composer_width = drawn.composer_width;
     if drawn.dialog_shown {
@@ -102,14 +103,23 @@ fn text_of(buf: &Buffer, caret: Option<(u16, u16)>) -> String {
     out + &format!("caret: {caret:?}\n")
 }
 
-fn check(name: &str, mut make: impl FnMut() -> Model) {
+fn check(name: &str, make: impl FnMut() -> Model) {
+    for (size, text) in screens(name, make) {
+        insta::assert_snapshot!(format!("{name}_{}x{}", size.0, size.1), text);
+    }
+}
+
+/// The screens at all sizes; no row is wider than its screen.
+pub(super) fn screens(name: &str, mut make: impl FnMut() -> Model) -> Vec<((u16, u16), String)> {
+    let mut out = Vec::new();
     for size in SIZES {
         let text = screen(&mut make(), size);
         for row in text.lines().take(usize::from(size.1)) {
             assert!(width::cell_width(row) <= usize::from(size.0), "{name} {size:?}: {row:?}");
         }
-        insta::assert_snapshot!(format!("{name}_{}x{}", size.0, size.1), text);
+        out.push((size, text));
     }
+    out
 }
 
 fn asked(options: usize, command: &str) -> Model {

@@ -199,6 +199,15 @@ impl Machine {
                     .cancel(acp::SessionCancelCapabilities::new()),
             )
             .state(acp::StateUpdate::Running(acp::RunningStateUpdate::new()));
+        // Which card started it, in the words that clients nest by.
+        let update = match seen.parent_call {
+            Some(call) => {
+                let mut meta = acp::Meta::new();
+                meta.insert("claudeCode".to_owned(), json!({"parentToolUseId": call}));
+                update.meta(meta)
+            }
+            None => update,
+        };
         self.for_parent(seen.parent, acp::SessionUpdate::SubagentUpdate(update));
         if let Some(call) = seen.parent_call {
             let link =

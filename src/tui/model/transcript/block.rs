@@ -166,6 +166,10 @@ pub struct Subagent {
     pub description: String,
     /// Whether it works.
     pub running: bool,
+    /// It was said to run: it ends when it is said to, not with the turn.
+    pub told: bool,
+    /// It can be cancelled alone.
+    pub cancellable: bool,
     /// How it ended, when not well.
     pub failure: Option<String>,
     /// When it began.

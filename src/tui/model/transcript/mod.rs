@@ -75,6 +75,14 @@ impl Transcript {
         &self.roots
     }
 
+    /// What is nested in a block, oldest first; the top-level blocks when there is none.
+    pub fn below(&self, block: Option<BlockId>) -> &[BlockId] {
+        match block {
+            Some(id) => self.block(id).map_or(&[], |block| &block.children),
+            None => &self.roots,
+        }
+    }
+
     /// The block named `id`.
     pub fn block(&self, id: BlockId) -> Option<&Block> {
         self.blocks.get(id.0 as usize)
@@ -151,7 +159,7 @@ impl Transcript {
     /// Ends the turn: nothing streams or runs any more. `reason` says why when it is not the
     /// plain end.
     pub fn end_turn(&mut self, reason: Option<String>, tokens: Option<u64>, now_ms: u64) {
-        self.settle(now_ms);
+        self.settle_but(Self::outlives_the_turn, now_ms);
         self.echo = None;
         let Some(started) = self.turn_started_ms.take() else {
             return;
@@ -162,11 +170,20 @@ impl Transcript {
 
     /// Closes every open message and cancels every call that still runs.
     pub fn settle(&mut self, now_ms: u64) {
+        self.settle_but(|_, _| false, now_ms);
+    }
+
+    fn settle_but(&mut self, stays: impl Fn(&Self, BlockId) -> bool, now_ms: u64) {
         let scopes: Vec<Option<BlockId>> = self.open.keys().copied().collect();
         for scope in scopes {
-            self.close_message(scope, now_ms);
+            if !scope.is_some_and(|id| stays(self, id)) {
+                self.close_message(scope, now_ms);
+            }
         }
-        for id in std::mem::take(&mut self.running) {
+        let (staying, over): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.running).into_iter().partition(|id| stays(self, *id));
+        self.running = staying;
+        for id in over {
             match self.blocks.get_mut(id.0 as usize).map(|b| &mut b.kind) {
                 Some(BlockKind::Tool(tool)) => {
                     tool.status = ToolStatus::Cancelled;
@@ -180,6 +197,38 @@ impl Transcript {
             }
             self.touch(id);
         }
+    }
+
+    /// Whether it is a subagent that was said to run, or inside one.
+    fn outlives_the_turn(&self, id: BlockId) -> bool {
+        let mut at = self.block(id);
+        while let Some(block) = at {
+            if matches!(&block.kind, BlockKind::Subagent(agent) if agent.running && agent.told) {
+                return true;
+            }
+            at = block.parent.and_then(|parent| self.block(parent));
+        }
+        false
+    }
+
+    /// Every subagent, in order of arrival.
+    pub fn subagents(&self) -> Vec<BlockId> {
+        let mut all: Vec<BlockId> = self.subagents.values().copied().collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// The block of the child session named `id`.
+    pub fn subagent_block(&self, id: &str) -> Option<BlockId> {
+        self.subagents.get(id).copied()
+    }
+
+    /// How many subagents work.
+    pub fn running_subagents(&self) -> usize {
+        let is_agent = |id: &&BlockId| {
+            matches!(self.block(**id).map(|block| &block.kind), Some(BlockKind::Subagent(_)))
+        };
+        self.running.iter().filter(is_agent).count()
     }
 
     /// Marks what comes next as history: its times mean nothing.
@@ -263,6 +312,11 @@ impl Transcript {
         }
         self.echo = None;
         None
+    }
+
+    /// What the person says from now on is no echo of the prompt.
+    pub fn end_echo(&mut self) {
+        self.echo = None;
     }
 
     fn target(&self, piece: &Piece<'_>) -> Option<BlockId> {

@@ -122,6 +122,10 @@ fn message(
 ) {
     let parent = parent_of(transcript, child, chunk.meta.as_ref(), now_ms);
     let message_id = chunk.message_id.as_ref().map(|id| id.0.to_string());
+    if role == Role::User && chunk.meta.as_ref().is_some_and(|it| it.contains_key("zcode")) {
+        // What a turn was guided with is no echo of its prompt.
+        transcript.end_echo();
+    }
     let piece = Piece { role, parent, message_id: message_id.as_deref(), text: "" };
     match &chunk.content {
         acp::ContentBlock::Text(text) => {
@@ -599,6 +603,9 @@ fn subagent(
         if let Some(description) = change.description.value() {
             agent.description.clone_from(description);
         }
+        if let Some(can) = change.capabilities.value() {
+            agent.cancellable = can.cancel.is_some();
+        }
         match change.state.value() {
             Some(acp::StateUpdate::Idle(idle)) => {
                 agent.running = false;
@@ -606,6 +613,7 @@ fn subagent(
             }
             Some(acp::StateUpdate::Running(_) | acp::StateUpdate::RequiresAction(_)) => {
                 agent.running = true;
+                agent.told = true;
             }
             _ => {}
         }

@@ -358,7 +358,14 @@ fn children(block: &Block, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
             continue;
         };
         let room = desk.width.saturating_sub(4);
-        let (text, style) = summary(child, theme);
+        let (mut text, style) = summary(child, theme);
+        if matches!(child.kind, BlockKind::Subagent(_)) {
+            // What it does now.
+            let last = child.children.last().and_then(|id| desk.transcript.block(*id));
+            if let Some(last) = last {
+                text = format!("{text} {} {}", theme.glyphs.dot, summary(last, theme).0);
+            }
+        }
         // A spinner here would move with the clock; only headers may.
         let (sign, sign_style) = match &child.kind {
             BlockKind::Tool(call) if call.status == ToolStatus::Running => {
@@ -375,7 +382,7 @@ fn children(block: &Block, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
     }
 }
 
-fn summary(block: &Block, theme: &Theme) -> (String, Style) {
+pub(super) fn summary(block: &Block, theme: &Theme) -> (String, Style) {
     match &block.kind {
         BlockKind::Tool(call) => (one_line(&title(call)), theme.text),
         BlockKind::Subagent(agent) => (one_line(&agent.title), theme.text),

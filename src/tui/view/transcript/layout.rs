@@ -44,10 +44,19 @@ impl Fold {
 #[derive(Debug)]
 pub(super) struct Env<'a> {
     pub(super) transcript: &'a Transcript,
+    /// The block whose children are the top-level blocks here; none for the conversation itself.
+    pub(super) within: Option<BlockId>,
     pub(super) theme: &'a Theme,
     /// Cells of text, gutter and scrollbar aside.
     pub(super) width: usize,
     pub(super) now_ms: u64,
+}
+
+impl<'a> Env<'a> {
+    /// The top-level blocks, oldest first.
+    pub(super) fn roots(&self) -> &'a [BlockId] {
+        self.transcript.below(self.within)
+    }
 }
 
 #[derive(Debug)]

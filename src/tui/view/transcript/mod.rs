@@ -38,7 +38,7 @@ use super::paper::Paper;
 use super::theme::{Theme, ThemeSpec};
 use crate::tui::model::permission::BodyPart;
 use crate::tui::model::transcript::Transcript;
-use crate::tui::model::transcript::block::{BlockId, BlockKind};
+use crate::tui::model::transcript::block::{Block, BlockId, BlockKind};
 use crate::tui::model::transcript::body::SpillKey;
 use crate::tui::model::transcript::tool::ToolStatus;
 pub(crate) use card::head;
@@ -75,6 +75,8 @@ pub struct Hit {
 /// [`TranscriptView::render`].
 #[derive(Debug)]
 pub struct TranscriptView {
+    /// The block whose inside is shown; none for the conversation itself.
+    within: Option<BlockId>,
     fold: Fold,
     heights: Heights,
     layouts: HashMap<usize, Layout>,
@@ -130,6 +132,7 @@ impl std::fmt::Debug for SpillReader {
 impl Default for TranscriptView {
     fn default() -> Self {
         Self {
+            within: None,
             fold: Fold::default(),
             heights: Heights::default(),
             layouts: HashMap::new(),
@@ -165,6 +168,22 @@ impl TranscriptView {
         Self::default()
     }
 
+    /// Makes a view of what is nested in a block, a subagent's transcript: each of its blocks stands at the top level.
+    pub fn of_inside(block: BlockId) -> Self {
+        Self { within: Some(block), ..Self::default() }
+    }
+
+    /// The block whose inside is shown; none for the conversation itself.
+    pub fn within(&self) -> Option<BlockId> {
+        self.within
+    }
+
+    /// Another view takes this one's place on the screen; this one keeps its scroll state and folds.
+    pub fn hand_over(&mut self, next: &mut Self) {
+        next.code = std::mem::take(&mut self.code);
+        next.spilled = std::mem::take(&mut self.spilled);
+    }
+
     /// Gives the view what colours code. Without, code is plain.
     pub fn set_highlighter(&mut self, code: Highlighter) {
         self.code = code;
@@ -186,8 +205,13 @@ impl TranscriptView {
             self.places.clear();
             return;
         }
-        let env =
-            Env { transcript, theme, width: usize::from(area.width - GUTTER - MARGIN), now_ms };
+        let env = Env {
+            transcript,
+            within: self.within,
+            theme,
+            width: usize::from(area.width - GUTTER - MARGIN),
+            now_ms,
+        };
         self.code.poll();
         self.measure(&env);
         for op in std::mem::take(&mut self.ops) {
@@ -206,7 +230,7 @@ impl TranscriptView {
     fn measure(&mut self, env: &Env<'_>) {
         let spec = Some(env.theme.spec);
         let changed = self.width != env.width || self.spec != spec;
-        let gone = self.heights.len() > env.transcript.roots().len();
+        let gone = self.heights.len() > env.roots().len();
         if changed || gone {
             if self.spec != spec || gone {
                 self.layouts.clear();
@@ -219,12 +243,12 @@ impl TranscriptView {
             self.selection = None;
         }
         let known = self.heights.len();
-        for id in env.transcript.roots().get(known..).unwrap_or_default() {
+        for id in env.roots().get(known..).unwrap_or_default() {
             let height =
                 env.transcript.block(*id).map_or(1, |block| layout::estimate(block, env.width));
             self.heights.push(height);
         }
-        let Some(last) = env.transcript.roots().last() else {
+        let Some(last) = env.roots().last() else {
             return;
         };
         let at = self.heights.len() - 1;
@@ -237,7 +261,7 @@ impl TranscriptView {
 
     /// The layout of a top-level block, up to date.
     fn layout(&mut self, root: usize, env: &Env<'_>) -> Option<&mut Layout> {
-        let block = env.transcript.block(*env.transcript.roots().get(root)?)?;
+        let block = env.transcript.block(*env.roots().get(root)?)?;
         let layout = self.layouts.entry(root).or_default();
         let before = layout.kept();
         if layout.sync(block, env, &self.fold, &mut self.code, root == 0) {
@@ -276,7 +300,7 @@ impl TranscriptView {
         while y < area.bottom() {
             let segments = self.segments(place.root, env);
             if place.segment >= segments {
-                if place.root + 1 >= env.transcript.roots().len() {
+                if place.root + 1 >= env.roots().len() {
                     break;
                 }
                 place = Place { root: place.root + 1, ..Place::default() };
@@ -354,7 +378,7 @@ impl TranscriptView {
     }
 
     fn count_new(&mut self, transcript: &Transcript) {
-        let roots = transcript.roots();
+        let roots = transcript.below(self.within);
         let rev_of = |at: Option<&BlockId>| {
             at.and_then(|id| transcript.block(*id)).map_or(0, |block| block.rev)
         };
@@ -558,6 +582,11 @@ impl TranscriptView {
     pub fn matches(&self) -> Option<(usize, usize)> {
         self.search.as_ref().map(Search::count)
     }
+}
+
+/// One row that says what a block is about.
+pub(crate) fn summary_of(block: &Block, theme: &Theme) -> String {
+    card::summary(block, theme).0
 }
 
 /// A printed row, wrapped.

@@ -146,7 +146,7 @@ impl TranscriptView {
 
     fn prompt(&mut self, forward: bool, env: &Env<'_>) {
         self.settle_top(env);
-        let roots = env.transcript.roots();
+        let roots = env.roots();
         let is_prompt = |at: &usize| {
             roots
                 .get(*at)
@@ -174,10 +174,10 @@ impl TranscriptView {
     /// The place of a block's first row, below its gap.
     fn place_of(&mut self, id: BlockId, env: &Env<'_>) -> Option<Place> {
         let mut top = env.transcript.block(id)?;
-        while let Some(parent) = top.parent {
+        while let Some(parent) = top.parent.filter(|_| top.parent != env.within) {
             top = env.transcript.block(parent)?;
         }
-        let root = env.transcript.roots().binary_search(&top.id).ok()?;
+        let root = env.roots().binary_search(&top.id).ok()?;
         let layout = self.layout(root, env)?;
         let segment = layout.segments().iter().position(|segment| segment.block == id).unwrap_or(0);
         let gap = layout.segments().get(segment).is_some_and(|s| s.gap);
@@ -196,7 +196,7 @@ impl TranscriptView {
         let lowest = self.hits.iter().flatten().last().map(|hit| hit.block);
         let next = match self.selected {
             Some(id) => self.neighbour(id, forward, env),
-            None => lowest.or_else(|| env.transcript.roots().last().copied()),
+            None => lowest.or_else(|| env.roots().last().copied()),
         };
         let Some(id) = next else {
             return;
@@ -219,7 +219,7 @@ impl TranscriptView {
     /// The block drawn after or before another one; unselectable ones are passed.
     fn neighbour(&mut self, id: BlockId, forward: bool, env: &Env<'_>) -> Option<BlockId> {
         let place = self.place_of(id, env)?;
-        let roots = env.transcript.roots().len();
+        let roots = env.roots().len();
         let mut root = place.root;
         let mut segment = Some(place.segment);
         loop {
@@ -451,7 +451,7 @@ impl TranscriptView {
             left -= rows.saturating_sub(place.line).min(left);
             if place.segment + 1 < self.segments(place.root, env) {
                 place.segment += 1;
-            } else if place.root + 1 < env.transcript.roots().len() {
+            } else if place.root + 1 < env.roots().len() {
                 place.root += 1;
                 place.segment = 0;
             } else {
@@ -464,7 +464,7 @@ impl TranscriptView {
 
     /// One past the last row.
     fn end(&mut self, env: &Env<'_>) -> Place {
-        let Some(root) = env.transcript.roots().len().checked_sub(1) else {
+        let Some(root) = env.roots().len().checked_sub(1) else {
             return Place::default();
         };
         let Some(segment) = self.segments(root, env).checked_sub(1) else {
@@ -497,7 +497,7 @@ impl TranscriptView {
 
     /// A place may be gone: a block was folded, or the width changed.
     fn clamp_top(&mut self, env: &Env<'_>) {
-        let last = env.transcript.roots().len().saturating_sub(1);
+        let last = env.roots().len().saturating_sub(1);
         self.top.root = self.top.root.min(last);
         let segments = self.segments(self.top.root, env);
         self.top.segment = self.top.segment.min(segments.saturating_sub(1));

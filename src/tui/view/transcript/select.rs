@@ -154,13 +154,12 @@ impl TranscriptView {
     pub fn selected_text(&mut self, transcript: &Transcript, theme: &Theme) -> Option<String> {
         let (first, last) = self.selection.filter(|selection| selection.moved)?.ends();
         let width = usize::from(self.area.width.checked_sub(GUTTER + MARGIN)?);
-        let env = Env { transcript, theme, width, now_ms: 0 };
+        let env = Env { transcript, within: self.within, theme, width, now_ms: 0 };
         let mut out = String::new();
         for root in first.place.root..=last.place.root {
             let from = (root == first.place.root).then_some(first);
             let to = (root == last.place.root).then_some(last);
-            let Some(block) = transcript.roots().get(root).and_then(|id| transcript.block(*id))
-            else {
+            let Some(block) = env.roots().get(root).and_then(|id| transcript.block(*id)) else {
                 continue;
             };
             let text = match &block.kind {

@@ -1,0 +1,172 @@
+//! Screens of what is queued and of subagents: the lists, and a subagent's own transcript.
+
+use super::tests::{keys, ready, screen, screens, tell};
+use super::*;
+use crate::tui::model::Ability;
+use crate::tui::model::queue::{AgentItem, AgentQueue};
+use crate::tui::msg::{AgentMsg, SessionFact};
+use agent_client_protocol::v1::schema as acp;
+use serde_json::{Value, json};
+
+fn check(name: &str, make: impl FnMut() -> Model) {
+    for (size, text) in screens(name, make) {
+        insta::assert_snapshot!(format!("{name}_{}x{}", size.0, size.1), text);
+    }
+}
+
+fn told(model: &mut Model, session: &str, update: &Value) {
+    let update: acp::SessionUpdate = serde_json::from_value(update.clone()).unwrap();
+    tell(model, AgentMsg::Updated { session_id: session.into(), update: Box::new(update) });
+}
+
+fn child(model: &mut Model, above: &str, id: &str, title: &str, call: &str, state: &Value) {
+    let fact = SessionFact::Child { session_id: id.into(), title: title.into() };
+    tell(model, AgentMsg::Learned { session_id: above.into(), fact });
+    let update = json!({"sessionUpdate": "subagent_update", "sessionId": id, "title": title, "state": state,
+        "capabilities": {"cancel": {}}, "_meta": {"claudeCode": {"parentToolUseId": call}}});
+    told(model, above, &update);
+}
+
+fn says(model: &mut Model, session: &str, kind: &str, text: &str) {
+    let update = json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}});
+    told(model, session, &update);
+}
+
+/// A turn that started two subagents, one of which started another.
+fn nested() -> Model {
+    let mut model = ready();
+    keys(&mut model, "look around<ret>");
+    let running = json!({"state": "running"});
+    for (call, title) in [("a1", "Agent: explore the tests"), ("a2", "Agent: 文档を読む")] {
+        let card = json!({"sessionUpdate": "tool_call", "toolCallId": call, "title": title, "kind": "think", "status": "in_progress"});
+        told(&mut model, "s", &card);
+    }
+    child(&mut model, "s", "kid", "explore the tests", "a1", &running);
+    child(&mut model, "s", "other", "文档を読む", "a2", &running);
+    says(&mut model, "kid", "agent_thought_chunk", "The tests live under tests/.");
+    let read = json!({"sessionUpdate": "tool_call", "toolCallId": "r", "title": "Read tests/e2e/main.rs", "kind": "read", "status": "completed"});
+    told(&mut model, "kid", &read);
+    let card = json!({"sessionUpdate": "tool_call", "toolCallId": "g", "title": "Agent: count them", "kind": "think", "status": "in_progress"});
+    told(&mut model, "kid", &card);
+    child(&mut model, "kid", "grandkid", "count them", "g", &running);
+    says(&mut model, "grandkid", "agent_message_chunk", "Counting: **41** so far");
+    let idle = json!({"state": "idle", "stopReason": {"stopReason": "end_turn"}});
+    let ended = json!({"sessionUpdate": "subagent_update", "sessionId": "other", "state": idle});
+    says(&mut model, "other", "agent_message_chunk", "読みました。");
+    told(&mut model, "s", &ended);
+    model.now_ms += 65_000;
+    model
+}
+
+#[test]
+fn subagents_are_listed_as_a_tree_with_what_they_do() {
+    check("agents", || {
+        let mut model = nested();
+        keys(&mut model, "<alt-a>");
+        model
+    });
+}
+
+#[test]
+fn a_subagents_transcript_is_shown_with_the_way_back() {
+    check("agent_inside", || {
+        let mut model = nested();
+        keys(&mut model, "<alt-a><ret>");
+        model
+    });
+}
+
+#[test]
+fn a_subagents_subagent_is_shown_two_deep_as_it_streams() {
+    check("agent_two_deep", || {
+        let mut model = nested();
+        keys(&mut model, "<alt-a><down><ret>");
+        says(&mut model, "grandkid", "agent_message_chunk", ", and one more: `tests/e2e/tui.rs`.");
+        model
+    });
+}
+
+#[test]
+fn a_card_says_what_its_subagent_does() {
+    check("agent_cards", nested);
+}
+
+#[test]
+fn esc_goes_back_one_level_after_the_other_and_only_then_stops_the_turn() {
+    let mut model = nested();
+    keys(&mut model, "<alt-a><down><ret>");
+    assert_eq!(model.path.len(), 2);
+    keys(&mut model, "<esc>");
+    assert_eq!(model.path.len(), 1);
+    assert!(screen(&mut model, (80, 24)).contains("main › explore the tests"));
+    keys(&mut model, "<esc>");
+    assert!(model.path.is_empty());
+    assert!(matches!(model.turn, crate::tui::model::Turn::Running { .. }));
+    keys(&mut model, "<esc>");
+    assert!(matches!(model.turn, crate::tui::model::Turn::Cancelling { .. }));
+}
+
+fn item(id: &str, text: &str, note: &str) -> AgentItem {
+    AgentItem { id: id.into(), text: text.into(), note: note.into() }
+}
+
+/// Two prompts that wait here, two in the agent.
+fn queued(auto_drain: bool) -> Model {
+    let mut model = ready();
+    model.agent.abilities.extend([Ability::Queue, Ability::Steer]);
+    keys(&mut model, "go<ret>first here<ret>第二<ret>");
+    let items = vec![
+        item("q1", "and mind the edge cases", "too late for the turn"),
+        item("q2", "then write it down\nin the README", ""),
+    ];
+    let fact = SessionFact::Queue(AgentQueue { items, auto_drain, pause: None });
+    tell(&mut model, AgentMsg::Learned { session_id: "s".into(), fact });
+    model
+}
+
+#[test]
+fn what_waits_here_and_in_the_agent_is_told_apart() {
+    check("queue_rows", || queued(true));
+}
+
+#[test]
+fn the_queue_is_a_list_with_its_keys() {
+    check("queue_list", || {
+        let mut model = queued(true);
+        keys(&mut model, "<alt-q><down><down>");
+        model
+    });
+}
+
+#[test]
+fn a_queue_that_waits_says_so() {
+    check("queue_held", || {
+        let mut model = queued(false);
+        keys(&mut model, "<alt-q>");
+        model
+    });
+}
+
+#[test]
+fn editing_a_message_of_the_agents_says_where_it_goes() {
+    check("queue_edit", || {
+        let mut model = queued(true);
+        keys(&mut model, "<alt-q><down><down>e");
+        model
+    });
+}
+
+#[test]
+fn no_size_makes_the_lists_panic() {
+    for columns in (0..140).step_by(7) {
+        for rows in (0..50).step_by(3) {
+            for (made, typed) in
+                [(nested(), "<alt-a>"), (nested(), "<alt-a><down><ret>"), (queued(true), "<alt-q>")]
+            {
+                let mut model = made;
+                keys(&mut model, typed);
+                screen(&mut model, (columns, rows));
+            }
+        }
+    }
+}
