@@ -311,7 +311,7 @@ fn flood(report: &mut Report) {
 }
 
 fn sessions(report: &mut Report) {
-    let mut client = Client::ready(&Setup { sim: "--pace 0.2", relayed: false });
+    let mut client = Client::ready(&Setup { sim: "--pace 0.02", relayed: false });
     let first = client.new_session();
     client.turn(&first, "hello");
     client.drain(Duration::from_millis(300));
