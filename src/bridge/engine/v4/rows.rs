@@ -338,7 +338,7 @@ impl Rows {
     /// True when there are rows between what is known and this window.
     pub(super) fn misses(&self, window: &[Row], has_more: bool) -> bool {
         let overlaps = window.first().is_none_or(|it| self.known.contains_key(&it.row_id));
-        has_more && !overlaps && !self.order.is_empty()
+        has_more && !overlaps
     }
 
     /// True when no row is known.

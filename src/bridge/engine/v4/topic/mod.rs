@@ -321,7 +321,9 @@ impl Topic {
             }
             complete = got_some || !page.has_more;
         }
-        self.take_picture(picture, false, !complete, out);
+        // Where nobody else has the rows, those of the picture are better than none.
+        let quiet = !complete && self.history == History::Skip;
+        self.take_picture(picture, false, quiet, out);
         self.play_early(now_ms, out)
     }
 

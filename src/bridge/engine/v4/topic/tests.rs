@@ -312,6 +312,32 @@ fn the_rows_between_a_picture_and_what_is_known_are_read_page_by_page() {
 }
 
 #[test]
+fn rows_that_were_lost_after_an_empty_picture_are_read_page_by_page_too() {
+    let mut topic = live();
+    let tail = json!({"rows": {"window": [text_row(9, "nine", "complete")], "hasMore": true}, "logEpoch": "e1", "seq": 9});
+    let far = frame(9, 9, &json!({"kind": "snapshot", "snapshot": tail}));
+    let (facts, resync) = apply(&mut topic, &far);
+    assert_eq!(resync, Some(Resync::Hole { before: RowId::Number(9) }));
+    assert_eq!(text(&facts), "", "nothing is shown before what stands before it");
+    let mut out = Vec::new();
+    let first = page(&json!([text_row(8, "eight ", "complete")]), false);
+    assert_eq!(topic.older_rows(first, NOW, &mut out), None);
+    assert_eq!(text(&out), "eight nine");
+}
+
+#[test]
+fn a_childs_picture_is_shown_even_when_the_rows_before_it_cannot_be_had() {
+    let mut topic = Topic::new("conversation/s", History::Show);
+    let mut out = Vec::new();
+    topic.subscribed(&ack("e1"), NOW, &mut out);
+    let tail = json!({"rows": {"window": [text_row(9, "nine", "complete")], "hasMore": true}, "logEpoch": "e1", "seq": 9});
+    let far = frame(9, 9, &json!({"kind": "snapshot", "snapshot": tail}));
+    assert!(matches!(apply(&mut topic, &far).1, Some(Resync::Hole { .. })));
+    topic.older_rows(None, NOW, &mut out);
+    assert_eq!(text(&out), "nine");
+}
+
+#[test]
 fn rows_that_cannot_be_had_leave_a_picture_of_which_nothing_is_said() {
     let mut topic = live();
     far_picture(&mut topic);
