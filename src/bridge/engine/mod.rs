@@ -13,6 +13,7 @@ pub mod discovery;
 pub mod environment;
 pub mod error;
 pub mod event;
+mod halves;
 mod handle;
 mod interactions;
 pub(crate) mod lines;
@@ -54,7 +55,7 @@ pub fn read_notification(line: &str) -> Option<EngineEvent> {
     if let Some(event) = decode::streaming_line(line) {
         return Some(event);
     }
-    match codec::parse(line) {
+    match codec::parse(&halves::mend(line)) {
         codec::Frame::Notification { method, params } => {
             Some(decode::notification(&method, params))
         }

@@ -21,6 +21,7 @@ use super::codec::{self, Frame};
 use super::decode;
 use super::error::{EngineError, RpcError};
 use super::event::{EngineEvent, EngineExit, EngineRequest, SessionBody, WireId};
+use super::halves::{self, Joiner};
 use super::handle::Command;
 use super::interactions::{Announced, Interactions};
 use super::lines::{Line, LineBuffer};
@@ -85,6 +86,7 @@ struct Actor {
     /// The id of the last answer with three keys.
     last_preferences: Option<WireId>,
     next_retry_id: u64,
+    halves: Joiner,
 }
 
 /// Runs until the engine has ended, one way or the other.
@@ -104,6 +106,7 @@ pub(super) async fn run(setup: Setup) {
         short_preferences: false,
         last_preferences: None,
         next_retry_id: 1,
+        halves: Joiner::default(),
     };
     let end = actor.serve(&mut program, &mut stdout, &mut commands).await;
     actor.out.stdin = None;
@@ -182,13 +185,16 @@ impl Actor {
     fn line(&mut self, line: &[u8]) {
         let line = super::lines::text(line);
         self.trace.record(Wire::Engine, Direction::In, &line);
-        if let Some(event) = decode::streaming_line(&line) {
+        if let Some(mut event) = decode::streaming_line(&line) {
+            self.halves.join(&mut event);
             let session = session_of(&event).map(str::to_owned);
             return self.route(session.as_deref(), event);
         }
+        let line = halves::mend(&line);
         match codec::parse(&line) {
             Frame::Notification { method, params } => {
-                let event = decode::notification(&method, params);
+                let mut event = decode::notification(&method, params);
+                self.halves.join(&mut event);
                 self.notice(&event);
                 let session = session_of(&event).map(str::to_owned);
                 self.route(session.as_deref(), event);

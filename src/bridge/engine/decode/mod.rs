@@ -16,6 +16,7 @@ use super::event::{
     BackgroundTask, EngineEvent, InteractionMirror, PartDelta, SessionBody, SessionEvent,
     SessionUpdated, StreamKind, Streaming, ToolPhase, ToolProgress, ToolUpdated,
 };
+use super::halves::Joiner;
 
 /// Reads a notification.
 pub(super) fn notification(method: &str, params: Option<&RawValue>) -> EngineEvent {
@@ -33,7 +34,9 @@ pub(super) fn notification(method: &str, params: Option<&RawValue>) -> EngineEve
 
 /// Reads one event that came inside a result (`session/subscribe`, `session/events`).
 pub fn session_event(raw: &RawValue) -> Option<SessionEvent> {
-    match event(raw) {
+    let mut event = event(raw);
+    Joiner::default().join(&mut event);
+    match event {
         EngineEvent::Session(event) => Some(*event),
         _ => None,
     }
@@ -361,39 +364,9 @@ fn updated(payload: Value) -> SessionUpdated {
     }
 }
 
-/// Raw text to a tree. Half a surrogate pair, which JavaScript can write, becomes U+FFFD.
+/// Raw text to a tree.
 fn value(raw: &RawValue) -> Value {
-    serde_json::from_str(raw.get())
-        .or_else(|_| serde_json::from_str(&mend(raw.get())))
-        .unwrap_or_default()
-}
-
-/// Replaces `\uD800`..`\uDFFF` escapes that have no partner.
-fn mend(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    let mut rest = json;
-    while let Some(at) = rest.find('\\') {
-        let (before, escape) = rest.split_at(at);
-        out.push_str(before);
-        let unit = |text: &str| {
-            let digits = text.strip_prefix("\\u")?.get(..4)?;
-            u32::from_str_radix(digits, 16).ok()
-        };
-        let used = match unit(escape) {
-            Some(0xD800..=0xDBFF) => match escape.get(6..).and_then(unit) {
-                Some(0xDC00..=0xDFFF) => 12,
-                _ => 0,
-            },
-            Some(0xDC00..=0xDFFF) => 0,
-            Some(_) => 6,
-            None => escape.chars().take(2).map(char::len_utf8).sum(),
-        };
-        let kept = escape.get(..used).unwrap_or(escape);
-        out.push_str(if used == 0 { "\\ufffd" } else { kept });
-        rest = escape.get(if used == 0 { 6 } else { kept.len() }..).unwrap_or_default();
-    }
-    out.push_str(rest);
-    out
+    serde_json::from_str(raw.get()).unwrap_or_default()
 }
 
 /// Makes a `T` of what fits: fields that are null or of a wrong type count as missing.

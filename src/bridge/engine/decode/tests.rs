@@ -238,26 +238,6 @@ fn streaming_in_every_spelling() {
 }
 
 #[test]
-fn half_a_surrogate_pair_does_not_lose_the_event() {
-    for (json, expected) in [
-        (r#""a\ud83d""#, "a\u{fffd}"),
-        (r#""\ude00b""#, "\u{fffd}b"),
-        (r#""\ud83d\ude00 \\ud83d \" é""#, "\u{1F600} \\ud83d \" é"),
-        (r#""\ud83d\ud83d\ude00\n""#, "\u{fffd}\u{1F600}\n"),
-    ] {
-        let line = format!(
-            r#"{{"sessionId":"s","seq":1,"type":"model.streaming","payload":{{"kind":"text_delta","delta":{json}}}}}"#
-        );
-        let params = RawValue::from_string(line).unwrap();
-        let EngineEvent::Session(event) = notification("session/event", Some(&params)) else {
-            panic!("{json}")
-        };
-        let SessionBody::Streaming(s) = event.body else { panic!("{json}") };
-        assert_eq!((s.kind, s.delta.as_str()), (StreamKind::TextDelta, expected), "{json}");
-    }
-}
-
-#[test]
 fn part_deltas() {
     for (message, part) in [("messageId", "partId"), ("messageID", "partID")] {
         let SessionBody::PartDelta(p) = body_of(
@@ -453,23 +433,6 @@ fn events_inside_a_result_are_read_like_the_others() {
         Some(SessionEvent { seq: 3, body: SessionBody::TurnCompleted(_), .. })
     ));
     assert!(session_event(&raw(&json!({}))).is_none());
-}
-
-proptest::proptest! {
-    #[test]
-    fn mending_keeps_whatever_was_whole(text in "\\PC{0,60}") {
-        let json = serde_json::to_string(&text).unwrap();
-        proptest::prop_assert_eq!(mend(&json), json);
-    }
-
-    #[test]
-    fn mended_text_always_parses(text in "[a-z\\\\\"\u{e9}]{0,8}", units in proptest::collection::vec(0xD7F0_u32..0xE010, 0..6)) {
-        let mut json = serde_json::to_string(&text).unwrap();
-        json.pop();
-        let escapes: String = units.into_iter().map(|unit| format!("\\u{unit:04x}")).collect::<Vec<_>>().concat();
-        let json = format!("{json}{escapes}\"");
-        proptest::prop_assert!(serde_json::from_str::<String>(&mend(&json)).is_ok(), "{}", json);
-    }
 }
 
 /// Not a check but a figure: `cargo test --profile quick --lib a_delta_costs -- --nocapture`.

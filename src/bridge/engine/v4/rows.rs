@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::super::halves::Waiting;
 use super::state::StatePatch;
 use super::wire::{Row, RowId};
 
@@ -183,6 +184,7 @@ pub struct SubagentChange {
 struct Grown {
     len: usize,
     crc: u32,
+    half: Waiting,
 }
 
 enum Whole {
@@ -193,10 +195,12 @@ enum Whole {
 
 impl Grown {
     fn append(&mut self, text: String) -> Piece {
+        let text = self.half.join(text);
         let mut hasher = crc32fast::Hasher::new_with_initial_len(self.crc, self.len as u64);
         hasher.update(text.as_bytes());
         let piece = Piece { at: self.len, text };
-        *self = Self { len: self.len + piece.text.len(), crc: hasher.finalize() };
+        self.len += piece.text.len();
+        self.crc = hasher.finalize();
         piece
     }
 
@@ -208,7 +212,8 @@ impl Grown {
             Some(suffix) => Whole::Longer(Piece { at: self.len, text: suffix.to_owned() }),
             None => Whole::Other,
         };
-        *self = Self { len: text.len(), crc: crc32fast::hash(text.as_bytes()) };
+        let crc = crc32fast::hash(text.as_bytes());
+        *self = Self { len: text.len(), crc, half: Waiting::default() };
         whole
     }
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
+use crate::bridge::engine::halves;
 use crate::bridge::engine::v4::fragments::{FragmentError, Fragments};
 use crate::bridge::engine::v4::rows::{Fact, Rows};
 use crate::bridge::engine::v4::state::StatePatch;
@@ -228,7 +229,7 @@ impl Topic {
         }
         if params.kind.as_ref().is_some_and(|it| it.as_str() == "fragment") {
             let Some(text) = self.fragments.push(&params, now_ms)? else { return Ok(()) };
-            return self.take_frame(&text, out);
+            return self.take_frame(&halves::mend(&text), out);
         }
         let incomplete = self.fragments.clear();
         let frame = params

@@ -64,6 +64,26 @@ fn text(facts: &[Fact]) -> String {
 }
 
 #[test]
+fn a_character_cut_between_two_deltas_is_whole_again() {
+    let mut topic = live();
+    let row = json!({"op": "row.appended", "row": text_row(1, "", "streaming")});
+    assert_eq!(apply(&mut topic, &deltas(0, &[row])).1, None);
+    let cut = |from, half: &str| deltas(from, &[piece(1, "HALF")]).replace("HALF", half);
+    for (from, half, shown) in [
+        (1, r"a\ud83d", "a"),
+        (2, r"\ude00b", "\u{1F600}b"),
+        (3, r"\ud83d", ""),
+        (4, "c", "\u{fffd}c"),
+    ] {
+        let (facts, resync) = apply(&mut topic, &halves::mend(&cut(from, half)));
+        assert_eq!((resync, text(&facts).as_str()), (None, shown), "{half}");
+    }
+    let whole = text_row(1, "a\u{1F600}b\u{fffd}cd", "complete");
+    let (facts, _) = apply(&mut topic, &deltas(5, &[json!({"op": "row.upserted", "row": whole})]));
+    assert_eq!(text(&facts), "d", "offsets still agree");
+}
+
+#[test]
 fn deltas_that_continue_become_facts_in_order() {
     let mut topic = live();
     let row = json!({"op": "row.appended", "row": text_row(1, "", "streaming")});
