@@ -199,14 +199,24 @@ pub struct TurnFailed {
 pub struct SteerQueued {
     /// The queue entry.
     pub pending_input_id: Option<String>,
-    /// The `inputId` given with `session/send`.
+    /// The `inputId` given with `session/send`, or one of the engine's own making.
     pub input_id: Option<String>,
+    /// What it says.
+    pub input: Option<Value>,
     /// `queue` or `guide`.
     pub delivery: Option<String>,
     /// The turn it waits behind.
     pub target_turn_id: Option<String>,
     /// `{sourceCommandId, delivery: {requested, admitted, …}, …}`
     pub intent: Option<Value>,
+}
+
+impl SteerQueued {
+    /// True when a V4 command of somebody's brought it, so that it is no prompt that was sent.
+    pub fn is_command(&self) -> bool {
+        let command = self.intent.as_ref().and_then(|intent| intent.get("sourceCommandId"));
+        command.is_some_and(Value::is_string)
+    }
 }
 
 /// Payload of `turn.steerDrained`; empty on older engines.

@@ -28,6 +28,8 @@ pub enum Command {
     Quota,
     /// Background tasks; `Some` cancels the one named.
     Tasks(Option<String>),
+    /// What commands there are.
+    Help,
     /// A command of the desktop app that cannot work here, by name.
     Unavailable(String),
 }
@@ -93,6 +95,8 @@ pub fn parse(words: &str, is_engine_command: impl Fn(&str) -> bool) -> Option<Co
     Some(match name.as_str() {
         "compact" => Command::Compact(argument()),
         "goal" => Command::Goal(goal(rest)),
+        "auto" if !is_engine_command("auto") => Command::Goal(goal(rest)),
+        "help" if !is_engine_command("help") => Command::Help,
         "fork" => Command::Fork,
         "resume" => Command::Resume(argument()),
         "model" => Command::Model(argument()),
@@ -120,6 +124,22 @@ fn goal(rest: &str) -> GoalAction {
         "stop" | "clear" => GoalAction::Clear,
         _ => GoalAction::Set(rest.to_owned()),
     }
+}
+
+/// The advertised list in words.
+pub fn help(available: &acp::SessionUpdate) -> String {
+    let acp::SessionUpdate::AvailableCommandsUpdate(list) = available else {
+        return String::new();
+    };
+    let mut lines = vec!["Commands:".to_owned()];
+    for command in &list.available_commands {
+        let hint = match &command.input {
+            Some(acp::AvailableCommandInput::Unstructured(input)) => format!(" <{}>", input.hint),
+            _ => String::new(),
+        };
+        lines.push(format!("- `/{}{hint}`: {}", command.name, command.description));
+    }
+    lines.join("\n")
 }
 
 /// What the user is told about a command that cannot work here.
@@ -181,6 +201,8 @@ mod tests {
             ("/quota", Some(Command::Quota)),
             ("/tasks", Some(Command::Tasks(None))),
             ("/tasks cancel exec_1", Some(Command::Tasks(text("exec_1")))),
+            ("/help", Some(Command::Help)),
+            ("/auto tidy up", Some(Command::Goal(GoalAction::Set("tidy up".into())))),
             ("/login", Some(Command::Unavailable("login".into()))),
             ("/init", None),
             ("/lab-review x", None),
@@ -191,7 +213,16 @@ mod tests {
         ] {
             assert_eq!(parse(words, |_| false), want, "{words}");
         }
-        assert_eq!(parse("/new x", |name| name == "new"), None, "the engine has it");
+        for words in ["/new x", "/help", "/auto"] {
+            assert_eq!(parse(words, |_| true), None, "the engine has {words}");
+        }
+    }
+
+    #[test]
+    fn help_names_every_advertised_command() {
+        let text = help(&available(&[json!({"name": "lab-review", "description": "Review"})]));
+        assert!(text.contains("- `/lab-review`: Review"), "{text}");
+        assert!(text.contains("- `/compact <what to keep in focus (optional)>`: "), "{text}");
     }
 
     #[test]

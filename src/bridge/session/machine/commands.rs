@@ -95,12 +95,17 @@ impl Machine {
             Command::Model(value) => return self.setting_command(req, "model", value),
             Command::Mode(value) => return self.setting_command(req, "mode", value),
             Command::Thought(value) => return self.setting_command(req, "thought", value),
+            Command::Help => {
+                let text = command::help(&command::available(&self.commands.engine));
+                self.finish_command(req, &text);
+                return true;
+            }
             Command::Unavailable(name) => {
                 self.finish_command(req, &command::unavailable(&name));
                 return true;
             }
         };
-        self.start_job(RunningJob { req, by_command: true, job });
+        self.start_job(RunningJob { req, by_command: true, job, healed: false });
         true
     }
 

@@ -62,6 +62,13 @@ impl Machine {
     }
 
     pub(crate) fn on_compact_reply(&mut self, reply: Result<Box<RawValue>, EngineError>) {
+        if self.job_is_tried_again(&reply) {
+            if let Some(mut running) = self.compact.running.take() {
+                self.cancel_timer(&mut running.deadline);
+                self.show_compaction(&running.id, acp::CompactionStatus::Cancelled);
+            }
+            return;
+        }
         match reply.and_then(|raw| failure::parse(&raw)) {
             Ok(answer) => {
                 self.take_ring(answer.get("snapshot").unwrap_or(&Value::Null));

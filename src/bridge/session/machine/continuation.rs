@@ -31,6 +31,11 @@ pub(crate) enum Cont {
     BusyRetry {
         n: u64,
     },
+    /// A prompt that waited in the engine's queue may have been dropped.
+    Dropped {
+        /// Its number.
+        n: u64,
+    },
     Backoff {
         n: u64,
     },
@@ -219,6 +224,7 @@ impl Machine {
     pub(crate) fn resume_timer(&mut self, cont: Cont) {
         match cont {
             Cont::BusyRetry { n } => self.retry_busy(n),
+            Cont::Dropped { n } => self.send_dropped(n),
             Cont::Backoff { n } => self.retry_now(n),
             Cont::FinishBy { n } => self.turn_is_over(n),
             Cont::StopSlow => self.stop_is_slow(),

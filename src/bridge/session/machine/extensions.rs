@@ -46,6 +46,8 @@ pub(crate) struct RunningJob {
     pub(crate) req: ReqId,
     pub(crate) by_command: bool,
     pub(crate) job: Job,
+    /// The session was loaded again for it.
+    pub(crate) healed: bool,
 }
 
 /// A fork that a client asked for.
@@ -54,6 +56,7 @@ pub(crate) struct ForkWish {
     pub(crate) req: ReqId,
     mcp: Vec<Value>,
     remark: Option<String>,
+    healed: bool,
 }
 
 impl Machine {
@@ -108,7 +111,7 @@ impl Machine {
             _ => return self.respond(req, Err(AcpError::method_not_found())),
         };
         match job {
-            Some(job) => self.start_job(RunningJob { req, by_command: false, job }),
+            Some(job) => self.start_job(RunningJob { req, by_command: false, job, healed: false }),
             None => self.respond(
                 req,
                 Err(invalid_params(format!("{name}: a param is missing or has no meaning"))),
@@ -215,7 +218,7 @@ impl Machine {
             let error = invalid_params("this session has no history yet: there is nothing to fork");
             return self.respond(req, Err(error));
         }
-        self.with_link(Waiter::Fork(Box::new(ForkWish { req, mcp, remark })));
+        self.with_link(Waiter::Fork(Box::new(ForkWish { req, mcp, remark, healed: false })));
     }
 
     pub(crate) fn call_fork(&mut self, wish: Box<ForkWish>) {
@@ -225,7 +228,11 @@ impl Machine {
     }
 
     pub(crate) fn on_forked(&mut self, wish: ForkWish, reply: Result<Box<RawValue>, EngineError>) {
-        let ForkWish { req, mcp, remark } = wish;
+        if is_not_loaded(&reply) && !wish.healed {
+            self.link_lost();
+            return self.with_link(Waiter::Fork(Box::new(ForkWish { healed: true, ..wish })));
+        }
+        let ForkWish { req, mcp, remark, .. } = wish;
         match reply.and_then(|raw| failure::parse(&raw)) {
             Ok(answer) => {
                 let Some(engine_sid) = forked_id(&answer) else {
@@ -241,7 +248,24 @@ impl Machine {
         }
     }
 
+    /// The engine had put the session away: it is loaded again, and the job tried once more.
+    pub(crate) fn job_is_tried_again(
+        &mut self,
+        reply: &Result<Box<RawValue>, EngineError>,
+    ) -> bool {
+        if !is_not_loaded(reply) {
+            return false;
+        }
+        let Some(running) = self.job.take_if(|job| !job.healed) else { return false };
+        self.link_lost();
+        self.with_link(Waiter::Job(RunningJob { healed: true, ..running }));
+        true
+    }
+
     pub(crate) fn on_fork_job(&mut self, reply: Result<Box<RawValue>, EngineError>) {
+        if self.job_is_tried_again(&reply) {
+            return;
+        }
         let result = match reply.and_then(|raw| failure::parse(&raw)) {
             Ok(answer) => match forked_id(&answer) {
                 Some(id) => Ok(format!("Forked. Open the new session `{id}` to continue there.")),
@@ -304,6 +328,10 @@ fn describe_sessions(answer: &Value, cwd: &str, current: Option<&str>) -> String
         "Sessions of this directory; open one from your client's session list:\n{}",
         lines.join("\n")
     )
+}
+
+fn is_not_loaded(reply: &Result<Box<RawValue>, EngineError>) -> bool {
+    reply.as_ref().is_err_and(EngineError::is_not_active)
 }
 
 fn forked_id(answer: &Value) -> Option<String> {

@@ -58,6 +58,9 @@ impl Machine {
     }
 
     pub(crate) fn on_goal_reply(&mut self, reply: Result<Box<RawValue>, EngineError>) {
+        if self.job_is_tried_again(&reply) {
+            return;
+        }
         let result = match reply.and_then(|raw| failure::parse(&raw)) {
             Ok(answer) => {
                 self.take_settings(answer.get("snapshot").unwrap_or(&Value::Null));

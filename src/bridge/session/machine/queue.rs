@@ -109,6 +109,7 @@ impl Machine {
 
     /// The engine's queue changed: tell the client, once per change.
     pub(crate) fn queue_changed(&mut self) {
+        self.look_after_queued();
         let view = self.queue_view();
         if self.v4.queue_told.as_ref() == Some(&view)
             || (self.v4.queue_told.is_none() && is_plain(&self.v4.queue))

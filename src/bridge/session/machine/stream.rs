@@ -330,13 +330,19 @@ impl Machine {
         self.foreign_turn_ended();
     }
 
-    /// The engine took our prompt as a guide for a turn of its own.
+    /// The engine took our prompt as a guide for a turn of its own, or into its queue. Some builds
+    /// name a queued input anew; then its text says whose it is.
     fn steer_queued(&mut self, steer: &SteerQueued) {
         let Some(turn) = self.turn.as_mut().filter(|t| t.is_live() && t.turn_id.is_none()) else {
             return;
         };
-        if steer.input_id.as_ref().is_some_and(|id| *id != turn.input_id) {
-            return;
+        if let Some(id) = steer.input_id.as_ref().filter(|id| **id != turn.input_id) {
+            let says = steer.input.as_ref().and_then(serde_json::Value::as_str);
+            let ours = turn.steered.is_none() && says == Some(turn.input.content.as_str());
+            if !ours || steer.is_command() {
+                return;
+            }
+            turn.renamed = Some(id.clone());
         }
         turn.steered = Some(steer.pending_input_id.clone().unwrap_or_default());
     }

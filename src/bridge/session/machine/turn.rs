@@ -30,6 +30,8 @@ const BUSY_STEPS: [u64; 4] = [150, 300, 500, 1_000];
 const RETRY_STEPS: [u64; 5] = [1_000, 2_000, 4_000, 4_000, 4_000];
 /// How often one prompt survives the death of its engine.
 const MAX_RECOVERIES: u8 = 2;
+/// How long a prompt that waited in the engine's queue may be neither there nor running.
+const DROPPED_AFTER: Duration = Duration::from_millis(700);
 /// How long an ended prompt waits for its usage reading.
 const FINISH_WITHIN: Duration = Duration::from_secs(3);
 
@@ -80,8 +82,10 @@ pub(crate) struct Turn {
     pub(crate) deadline: Option<Token>,
     pub(crate) probes: u32,
     pub(crate) deaf_probes: u8,
-    /// The queue entry, when the engine took the prompt as a guide for another turn.
+    /// The queue entry, when the engine took the prompt as a guide for another turn, or into its queue.
     pub(crate) steered: Option<String>,
+    /// The engine's own name for the input of a prompt that it queued.
+    pub(crate) renamed: Option<String>,
     attempt: usize,
     recoveries: u8,
     resumed: bool,
@@ -101,6 +105,20 @@ impl Turn {
     /// True once the user asked for an end.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.stop.is_some()
+    }
+
+    /// True when the engine's name for an input means this prompt.
+    fn is_input(&self, id: &str) -> bool {
+        let names = [Some(&self.input_id), self.renamed.as_ref(), self.steered.as_ref()];
+        names.into_iter().flatten().any(|name| name == id)
+    }
+
+    /// True while it waits in the engine's queue, as far as is known.
+    fn waits_in_queue(&self) -> bool {
+        self.steered.is_some()
+            && self.turn_id.is_none()
+            && self.stage == Stage::Running
+            && !self.is_cancelled()
     }
 
     /// True while the engine may send things that belong to it.
@@ -153,6 +171,7 @@ impl Machine {
             probes: 0,
             deaf_probes: 0,
             steered: None,
+            renamed: None,
             attempt: 0,
             recoveries: 0,
             resumed: false,
@@ -283,17 +302,42 @@ impl Machine {
     /// A turn of the engine's own ended: the lock is free now.
     pub(crate) fn foreign_turn_ended(&mut self) {
         self.usage.baseline_is_stale();
-        let (busy, steered) = self.turn.as_ref().map_or((false, false), |t| {
-            (
-                t.stage == Stage::Busy,
-                t.steered.is_some() && t.turn_id.is_none() && !t.is_cancelled(),
-            )
-        });
-        if steered && let Some(turn) = self.turn.as_mut() {
-            // The guide was dropped with its turn: the prompt is still ours to deliver.
-            turn.steered = None;
+        if self.turn.as_ref().is_some_and(|t| t.stage == Stage::Busy) {
+            self.send_again();
         }
-        if busy || steered {
+        self.look_after_queued();
+    }
+
+    /// A prompt that the engine took into its queue starts when it leaves it, except where the
+    /// engine drops it with the turn it waited behind.
+    pub(crate) fn look_after_queued(&mut self) {
+        if !self.may_be_dropped() {
+            return;
+        }
+        let Some(turn) = self.turn.as_mut().filter(|t| t.deadline.is_none()) else { return };
+        let n = turn.n;
+        let token = self.timer(DROPPED_AFTER, Cont::Dropped { n });
+        if let Some(turn) = self.turn.as_mut() {
+            turn.deadline = Some(token);
+        }
+    }
+
+    fn may_be_dropped(&self) -> bool {
+        let Some(turn) = self.turn.as_ref().filter(|t| t.waits_in_queue()) else { return false };
+        let is_it = |id: &Option<String>| id.as_ref().is_some_and(|id| turn.is_input(id));
+        !self.stream.foreign_runs()
+            && !self.v4.queue.items.iter().any(|item| is_it(&item.queue_item_id))
+    }
+
+    /// Neither queued nor started: the prompt is still ours to deliver.
+    pub(crate) fn send_dropped(&mut self, n: u64) {
+        let Some(turn) = self.turn.as_mut().filter(|t| t.n == n) else { return };
+        turn.deadline = None;
+        if self.may_be_dropped()
+            && let Some(turn) = self.turn.as_mut()
+        {
+            turn.steered = None;
+            turn.renamed = None;
             self.send_again();
         }
     }
@@ -316,14 +360,17 @@ impl Machine {
             return false;
         };
         match (&started.input_source, &started.input_id) {
-            (_, Some(id)) => *id == turn.input_id,
+            (_, Some(id)) => turn.is_input(id),
             (None, None) => true,
             (Some(_), None) => false,
         }
     }
 
     pub(crate) fn our_turn_started(&mut self, turn_id: Option<&str>, started: &TurnStarted) {
+        let mut deadline = self.turn.as_mut().and_then(|t| t.deadline.take());
+        self.cancel_timer(&mut deadline);
         let Some(turn) = self.turn.as_mut() else { return };
+        turn.steered = None;
         turn.turn_id = turn_id.map(str::to_owned);
         turn.execution_id.clone_from(&started.foreground_execution_id);
         turn.anchor.clone_from(&started.message_id);
@@ -342,7 +389,7 @@ impl Machine {
             return ours == theirs;
         }
         if let Some(id) = input_id {
-            return id == turn.input_id;
+            return turn.is_input(id);
         }
         // An engine that names no turns: its own turns are told apart by their start.
         turn.stage == Stage::Running && !self.stream.foreign_runs()
@@ -398,6 +445,7 @@ impl Machine {
         turn.attempt += 1;
         turn.stage = Stage::Backoff;
         turn.turn_id = None;
+        turn.renamed = None;
         let (n, attempt) = (turn.n, turn.attempt);
         turn.input_id = format!("in-{}-{n}-{attempt}", self.seed.nonce);
         let mut silence = turn.silence.take();
@@ -432,6 +480,8 @@ impl Machine {
         turn.recoveries += 1;
         turn.stage = Stage::Opening;
         turn.turn_id = None;
+        turn.steered = None;
+        turn.renamed = None;
         turn.busy_since = None;
         turn.probes = 0;
         turn.deaf_probes = 0;

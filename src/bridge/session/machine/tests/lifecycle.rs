@@ -302,11 +302,52 @@ fn a_prompt_taken_as_a_guide_and_dropped_is_sent_again() {
     b.event("bg", SessionBody::SteerQueued(SteerQueued { input_id, ..SteerQueued::default() }));
     let before = b.count("session/send");
     b.complete("bg", "success");
+    assert_eq!(b.count("session/send"), before, "it may still start by itself");
+    b.pass(1_000);
     assert_eq!(b.count("session/send"), before + 1);
     b.accept();
     b.start("t1");
     b.complete("t1", "success");
     assert_eq!(b.stop_reason(req).as_deref(), Some("end_turn"));
+}
+
+/// The engine takes a second prompt into a queue of its own, and names its input anew.
+#[test]
+fn a_prompt_that_the_engine_queues_is_known_again_when_it_starts() {
+    let mut b = Bench::new();
+    b.running("t0");
+    b.complete("t0", "success");
+    let start = |source: Option<&str>, input_id: Option<&str>| {
+        SessionBody::TurnStarted(TurnStarted {
+            input_source: source.map(str::to_owned),
+            input_id: input_id.map(str::to_owned),
+            ..TurnStarted::default()
+        })
+    };
+    b.event("bg", start(Some("background_task"), None));
+    let req = b.prompt("hello");
+    b.accept();
+    let queued = |text: &str, id: &str| {
+        SessionBody::SteerQueued(SteerQueued {
+            pending_input_id: Some(id.into()),
+            input_id: Some(id.into()),
+            input: Some(json!(text)),
+            ..SteerQueued::default()
+        })
+    };
+    b.event("bg", queued("of another client", "queue_0"));
+    b.event("bg", queued("hello", "queue_1"));
+    let sent = b.count("session/send");
+    b.complete("bg", "success");
+    b.event("t0", start(None, Some("queue_0")));
+    b.complete("t0", "success");
+    b.event("t1", start(None, Some("queue_1")));
+    b.pass(10_000);
+    b.text("t1", "the answer");
+    assert_eq!(b.stop_reason(req), None);
+    b.complete("t1", "success");
+    assert_eq!(b.stop_reason(req).as_deref(), Some("end_turn"));
+    assert_eq!(b.count("session/send"), sent, "it is not sent twice");
 }
 
 #[test]
@@ -340,6 +381,28 @@ fn a_prompt_merged_into_a_foreign_turn_ends_with_that_turn() {
     b.event("bg", SessionBody::SteerDrained(drained));
     b.complete("bg", "success");
     assert_eq!(b.stop_reason(req).as_deref(), Some("end_turn"));
+}
+
+#[test]
+fn a_command_of_an_evicted_session_loads_it_and_is_tried_once_more() {
+    for (name, params, method) in [
+        ("goal", json!({"action": "show"}), "session/goal"),
+        ("compact", json!({}), "session/compact"),
+    ] {
+        let mut b = Bench::new();
+        b.running("t0");
+        b.complete("t0", "success");
+        b.by_hand = vec![method];
+        let req = b.request(Request::Extension { name, params });
+        for tries in 1..=2 {
+            assert_eq!((b.count(method), b.count("session/resume")), (tries, tries - 1), "{name}");
+            let token = b.open_call(method);
+            b.reply(token, Err(rpc(-32004, "Session is not active: s")));
+        }
+        assert_eq!(b.count(method), 2, "{name}");
+        let error = b.response(req).expect(name).as_ref().expect_err(name);
+        assert!(error.message.contains("not active"), "{error:?}");
+    }
 }
 
 #[test]
