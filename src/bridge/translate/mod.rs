@@ -279,7 +279,8 @@ impl Translator {
     /// A reading of the to-do list (a snapshot, V4's `plan` state or a bare list). True when it had
     /// changed.
     pub fn on_todos(&mut self, source: &Value, out: &mut Output) -> bool {
-        let update = self.plan.changed(plan::entries(source));
+        let entries = self.plan.with_known_priorities(source, plan::entries(source));
+        let update = self.plan.changed(entries);
         let changed = update.is_some();
         out.updates.extend(update);
         changed

@@ -23,6 +23,23 @@ impl Baseline {
         Some(self.always(entries))
     }
 
+    /// A list that says nothing of priorities (V4's) keeps those that are known.
+    pub fn with_known_priorities(
+        &self,
+        source: &Value,
+        mut entries: Vec<acp::PlanEntry>,
+    ) -> Vec<acp::PlanEntry> {
+        let items = source.get("items").and_then(Value::as_array);
+        let silent = items.is_some_and(|it| it.iter().all(|item| item.get("priority").is_none()));
+        let known = self.last.as_deref().filter(|_| silent).unwrap_or_default();
+        for entry in &mut entries {
+            if let Some(old) = known.iter().find(|old| old.content == entry.content) {
+                entry.priority = old.priority.clone();
+            }
+        }
+        entries
+    }
+
     /// The update whatever was sent before: a client that loads a session may show an old plan.
     pub fn always(&mut self, entries: Vec<acp::PlanEntry>) -> acp::SessionUpdate {
         self.last = Some(entries.clone());
@@ -69,6 +86,21 @@ mod tests {
 
     fn shown(source: &Value) -> Value {
         serde_json::to_value(entries(source)).unwrap()
+    }
+
+    #[test]
+    fn a_list_without_priorities_keeps_the_known_ones() {
+        let mut baseline = Baseline::default();
+        let todos =
+            entries(&json!({"todos": [{"content": "A", "status": "pending", "priority": "high"}]}));
+        assert!(baseline.changed(todos).is_some());
+        let rows = json!({"items": [{"content": "A", "status": "pending"}, {"content": "B"}]});
+        let kept = baseline.with_known_priorities(&rows, entries(&rows));
+        let priorities: Vec<_> = kept.iter().map(|it| it.priority.clone()).collect();
+        assert_eq!(priorities, [acp::PlanEntryPriority::High, acp::PlanEntryPriority::Medium]);
+        let same = json!({"items": [{"content": "A", "status": "pending"}]});
+        let same = baseline.with_known_priorities(&same, entries(&same));
+        assert!(baseline.changed(same).is_none());
     }
 
     #[test]

@@ -215,7 +215,10 @@ impl Settings {
         if current.as_ref().is_some_and(usable) || self.models.is_empty() {
             return None;
         }
-        let first = self.models.iter().find(usable)?;
+        // A session without any model is better off with one that the engine may refuse: it calls
+        // all of them unusable when it only misses the session's own.
+        let any = || self.models.first().filter(|_| current.is_none());
+        let first = self.models.iter().find(usable).or_else(any)?;
         Some(Change::Model(first.reference.clone()))
     }
 

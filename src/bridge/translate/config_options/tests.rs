@@ -258,6 +258,20 @@ fn a_vanished_model_is_repaired_and_a_good_one_is_not() {
 }
 
 #[test]
+fn a_session_without_a_model_gets_one_even_when_all_are_called_unusable() {
+    let entry = |id: &str| json!({"ref": {"providerId": "lab", "modelId": id}, "label": id, "disabledReason": "model_unavailable"});
+    let available = [entry("large"), entry("small")];
+    let mut settings = Settings::default();
+    settings.apply_snapshot(&json!({"settings": {"model": {"available": available}}}));
+    assert_eq!(settings.repair(), Some(Change::Model(reference("lab", "large"))));
+    let current = json!({"providerId": "lab", "modelId": "small"});
+    settings.apply_snapshot(
+        &json!({"settings": {"model": {"available": available, "current": current}}}),
+    );
+    assert_eq!(settings.repair(), None, "there is no better one");
+}
+
+#[test]
 fn before_the_engine_knows_the_session_the_configuration_is_the_list() {
     let config = json!({"provider": {
         "builtin:zai-coding-plan": {"enabled": true, "name": "Z.ai", "options": {"apiKey": "k"}, "models": {

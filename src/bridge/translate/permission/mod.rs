@@ -75,6 +75,7 @@ impl PermissionAsk {
             parent: self.parent.as_deref(),
             title: None,
             content: None,
+            meta: None,
         }
     }
 

@@ -31,9 +31,8 @@ impl Cards {
         if task.task_id.is_empty() || self.ended_tasks.contains(&task.task_id) {
             return;
         }
-        let is_new = !self.tasks.contains_key(&task.task_id);
-        let card_id = match self.tasks.get(&task.task_id) {
-            Some(id) => id.clone(),
+        let (card_id, is_taken_over) = match self.tasks.get(&task.task_id) {
+            Some(id) => (id.clone(), false),
             None => self.card_for(task, target, out),
         };
         self.tasks.insert(task.task_id.clone(), card_id.clone());
@@ -53,7 +52,7 @@ impl Cards {
         };
         match standing(&task.status) {
             Standing::Running => {
-                if is_new {
+                if is_taken_over {
                     card.mark_background(task_meta(task, None), out);
                 }
                 card.tails(tails, target, out);
@@ -92,18 +91,24 @@ impl Cards {
         self.tasks.iter().map(|(task, card)| (task.as_str(), card.as_str()))
     }
 
-    /// The launch card when it is still open, else a card of the task's own.
-    fn card_for(&mut self, task: &BackgroundTask, target: &Target, out: &mut Output) -> String {
+    /// The launch card (`true`) when it is still open, else a card of the task's own.
+    fn card_for(
+        &mut self,
+        task: &BackgroundTask,
+        target: &Target,
+        out: &mut Output,
+    ) -> (String, bool) {
         let launched_by = task.tool_call_id.as_deref().filter(|id| !id.is_empty());
         if let Some(id) = launched_by.filter(|id| self.open.contains_key(*id)) {
-            return id.to_owned();
+            return (id.to_owned(), true);
         }
         let id = format!("bg_{}", task.task_id);
         let words = task.description.as_deref().or(task.command.as_deref());
         let title = format!("[background] {}", words.map_or_else(|| "task".into(), facts::cut));
-        let new = NewCard { id: &id, title: Some(&title), ..NewCard::default() };
+        let meta = task_meta(task, None);
+        let new = NewCard { id: &id, title: Some(&title), meta: Some(&meta), ..NewCard::default() };
         self.make(new, Stage::Running, target, out);
-        id
+        (id, false)
     }
 
     fn forget(&mut self, task_id: &str) {

@@ -87,6 +87,7 @@ impl Card {
             Stage::Running => acp::ToolCallStatus::InProgress,
         };
         let mut meta = card.meta();
+        meta.extend(new.meta.cloned().unwrap_or_default());
         let mut content = new.content.map(<[_]>::to_vec).unwrap_or_default();
         if terminal {
             let info = json!({"terminal_id": new.id, "cwd": target.cwd});

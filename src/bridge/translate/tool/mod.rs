@@ -66,6 +66,8 @@ pub struct NewCard<'a> {
     pub title: Option<&'a str>,
     /// Content in place of the usual one.
     pub content: Option<&'a [acp::ToolCallContent]>,
+    /// More `_meta`.
+    pub meta: Option<&'a acp::Meta>,
 }
 
 /// The session's cards.
@@ -154,6 +156,7 @@ impl Cards {
             parent: parent.as_deref(),
             title: None,
             content: None,
+            meta: None,
         };
         let stage = match tool.phase {
             ToolPhase::Scheduled { .. } => Stage::Pending,
