@@ -2,16 +2,19 @@
 //! (`account/usage_stats`), in the shape that clients of other bridges know. Asks the services only
 //! where the user turned that on. Called by `bridge::session`.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::limits::{Limits, Window};
 use super::{AccountFiles, Entitlement, Live, LiveAnswers, SignIn, entitlements, sign_in};
 use crate::config::Config;
 
-/// The answer to `account/usage_stats`.
-pub async fn usage_stats(config: &Config) -> Value {
+/// The answer to `account/usage_stats`. `table` is the engine's built-in provider table, without
+/// which no plan has a name.
+pub async fn usage_stats(config: &Config, table: Option<&Path>) -> Value {
     let live = if config.engine.demo.is_some() { None } else { Live::of(config, true).await };
-    let files = AccountFiles::read(&config.zcode_home, None);
+    let files = AccountFiles::read(&config.zcode_home, table);
     let none = LiveAnswers::new();
     let plans = entitlements(&files, live.as_ref().map_or(&none, |live| &live.answers));
     stats(&sign_in(&files), &plans, live.as_ref().and_then(|live| live.limits.as_ref()))
@@ -75,7 +78,7 @@ mod tests {
             "options": {"apiKey": "sk-very-secret"}, "models": {"m": {}}}}});
         std::fs::write(dir.path().join(".zcode/v2/config.json"), file.to_string()).unwrap();
         let config = crate::config::test_config(crate::config::Env::default(), dir.path());
-        let told = usage_stats(&config).await;
+        let told = usage_stats(&config, None).await;
         assert_eq!(told["glm"], json!({"kind": "unavailable", "items": []}));
         assert_eq!(told["_meta"]["zcode"]["providers"][0]["id"], "mine");
         assert!(!told.to_string().contains("very-secret"), "{told}");

@@ -154,3 +154,16 @@ fn the_quota_command_answers_in_a_session_without_a_turn() {
     let demo = world.run(&["run", "--demo", "--demo-pace", "0", "/quota"]);
     assert!(demo.stdout.contains("needs no plan"), "{}", demo.stdout);
 }
+
+#[test]
+fn a_client_that_asks_is_told_the_plans_by_name() {
+    let world = world_with_engine();
+    sign_in(&world);
+    let mut editor = Editor::start(&world, &["serve"]);
+    let _id = editor.open(&world);
+    let (answer, _) = editor.ask("account/usage_stats", &json!({}));
+    let plans = &answer["result"]["_meta"]["zcode"]["plans"];
+    assert_eq!(plans[0]["id"], PLAN, "{answer}");
+    assert!(!answer.to_string().contains(KEY));
+    assert_eq!(editor.end().code(), Some(0));
+}

@@ -28,7 +28,7 @@ use crate::approvals::ApprovalBridge;
 use crate::bridge::engine::event::{EngineEvent, EngineRequest};
 use crate::bridge::engine::sim;
 use crate::bridge::engine::v4::steer::Limits;
-use crate::bridge::engine::{EngineError, EngineHandle};
+use crate::bridge::engine::{EngineError, EngineHandle, discovery};
 use crate::bridge::servers::WithServers;
 use crate::bridge::stdio::Outflow;
 use crate::bridge::translate::mcp::McpProblem;
@@ -216,7 +216,9 @@ impl Registry {
             ToRegistry::UsageStats(responder) => {
                 let config = self.config.clone();
                 tokio::spawn(async move {
-                    answer(responder, &crate::accounts::usage_stats(&config).await);
+                    let table = discovery::provider_table(&config);
+                    let stats = crate::accounts::usage_stats(&config, table.as_deref()).await;
+                    answer(responder, &stats);
                 });
             }
             ToRegistry::Session(id, request, responder) => {
