@@ -73,11 +73,12 @@ impl<'a> Terminal<'a> {
         self.parser.screen().contents()
     }
 
-    /// Whether the screen has the text, wherever it wraps or is padded.
+    /// Every byte that was written to the terminal so far.
     pub(crate) fn written(&self) -> &[u8] {
         &self.bytes
     }
 
+    /// Whether the screen has the text now.
     pub(crate) fn shows(&self, text: &str) -> bool {
         self.screen().contains(text)
     }
@@ -164,7 +165,7 @@ impl<'a> Terminal<'a> {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// Closes the terminal, as when its window is closed, keeping what was written so far.
+    /// Waits until the program ends, and takes in what it still wrote.
     pub(crate) fn wait_exit(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
         while !self.ended {

@@ -3,6 +3,8 @@
 //! Folded it is one row: how far, and what is being done. Unfolded it shows the steps around that
 //! one. Drawn from the transcript's plan; must not change it.
 
+use std::ops::Range;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -40,27 +42,19 @@ pub(super) fn height(model: &Model, screen: Rect) -> u16 {
 /// Draws the dock.
 pub(super) fn draw(model: &Model, theme: &Theme, area: Rect, buf: &mut Buffer) {
     let Some(steps) = steps(model).filter(|_| area.height > 0) else { return };
-    header(model, steps, theme, Rect { height: 1, ..area }, buf);
     let shown = usize::from(area.height - 1);
     // The step under way stays in sight, with one done before it.
     let now = current(steps);
     let first = now.saturating_sub(1).min(steps.len().saturating_sub(shown));
-    for (y, (at, entry)) in (area.y + 1..area.bottom()).zip(steps.iter().enumerate().skip(first)) {
-        let last = y + 1 == area.bottom();
-        let below = steps.len() - at - 1;
+    header(model, steps, first..first + shown, theme, Rect { height: 1, ..area }, buf);
+    for (y, entry) in (area.y + 1..area.bottom()).zip(steps.iter().skip(first)) {
         let (sign, sign_style, style) = step_look(entry, theme);
         let mut text = one_line(&entry.content);
-        let more = if last && below > 0 {
-            format!(" {} {below} more", theme.glyphs.ellipsis)
-        } else {
-            String::new()
-        };
-        let room = usize::from(area.width).saturating_sub(5 + width::cell_width(&more));
+        let room = usize::from(area.width).saturating_sub(5);
         text = width::truncate(&text, room, theme.glyphs.ellipsis);
         let line = Line::from_iter([
             Span::styled(format!("  {sign} "), sign_style),
             Span::styled(text, style),
-            Span::styled(more, theme.dim),
         ]);
         widgets::row(Rect { y, height: 1, ..area }, &line, buf);
     }
@@ -74,7 +68,14 @@ fn current(steps: &[PlanEntry]) -> usize {
 }
 
 /// `▸ Plan 2/5 · what is being done`, and the key that folds and unfolds.
-fn header(model: &Model, steps: &[PlanEntry], theme: &Theme, area: Rect, buf: &mut Buffer) {
+fn header(
+    model: &Model,
+    steps: &[PlanEntry],
+    seen: Range<usize>,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut Buffer,
+) {
     let done = steps.iter().filter(|step| step.status == StepStatus::Completed).count();
     let (mark, what) = if model.dock_open {
         (theme.glyphs.unfolded, "folds")
@@ -95,6 +96,10 @@ fn header(model: &Model, steps: &[PlanEntry], theme: &Theme, area: Rect, buf: &m
     {
         let text = format!(" {} {}", theme.glyphs.dot, one_line(&step.content));
         spans.push(Span::styled(width::truncate(&text, room, theme.glyphs.ellipsis), theme.dim));
+    }
+    if model.dock_open && seen.len() < steps.len() {
+        let text = format!(" {} steps {} to {}", theme.glyphs.dot, seen.start + 1, seen.end);
+        spans.push(Span::styled(text, theme.dim));
     }
     let used: usize = spans.iter().map(|span| width::cell_width(&span.content)).sum();
     let gap = usize::from(area.width).saturating_sub(used + width::cell_width(&hint));

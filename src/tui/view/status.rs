@@ -130,10 +130,11 @@ pub(super) fn clock(ms: u64) -> String {
 
 /// The rule below the composer: a message, or what can be pressed now.
 pub(super) fn bottom_rule(model: &Model, theme: &Theme, area: Rect, buf: &mut Buffer) {
-    widgets::rule(area, message_or_hints(model, theme), Vec::new(), theme, buf);
+    let room = usize::from(area.width.saturating_sub(6));
+    widgets::rule(area, message_or_hints(model, room, theme), Vec::new(), theme, buf);
 }
 
-fn message_or_hints(model: &Model, theme: &Theme) -> Vec<Span<'static>> {
+fn message_or_hints(model: &Model, room: usize, theme: &Theme) -> Vec<Span<'static>> {
     if let Some(message) = message(model) {
         return vec![Span::styled(message, theme.warning)];
     }
@@ -158,14 +159,14 @@ fn message_or_hints(model: &Model, theme: &Theme) -> Vec<Span<'static>> {
             hints.push(format!("{} guide", key(Context::Composer, Action::Steer)));
         }
     }
-    if !model.session.settings.mode_name().is_empty() {
-        hints.push(format!("{} mode", key(Context::Global, Action::NextMode)));
-    }
     if model.waiting() > 0 {
         hints.push(format!("{} the queue", key(Context::Global, Action::Queue)));
     }
     hints.push(format!("{} help", key(Context::Global, Action::Help)));
-    vec![Span::styled(hints.join(" · "), theme.dim)]
+    if !model.session.settings.mode_name().is_empty() {
+        hints.push(format!("{} mode", key(Context::Global, Action::NextMode)));
+    }
+    vec![Span::styled(widgets::fitting(&hints, room), theme.dim)]
 }
 
 fn message(model: &Model) -> Option<String> {

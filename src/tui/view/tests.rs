@@ -382,6 +382,65 @@ fn a_selected_block_is_marked() {
 }
 
 #[test]
+fn a_tiny_window_with_long_output_and_a_permission_is_drawn_once_and_rests() {
+    use crate::tui::model::transcript::body::{Body, OUTPUT_CAP};
+    use crate::tui::model::transcript::tool::{ToolPart, ToolStatus};
+    let mut model = asked(3, "rm -rf build");
+    let output: String = (1..=500).map(|n| n.to_string() + "\n").collect();
+    model.transcript.tool("long", None, 0, |card, spills| {
+        let mut body = Body::with_cap(OUTPUT_CAP);
+        body.append(&output, spills);
+        card.parts = vec![ToolPart::Text(body)];
+        card.status = ToolStatus::Running;
+    });
+    model.size = (40, 12);
+    let mut view = TranscriptView::new();
+    let mut frame = || {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 40, 12));
+        draw(&model, &mut view, &Theme::default(), &mut buf);
+        buf
+    };
+    let first = frame();
+    assert_eq!(first, frame(), "nothing changed");
+    let text = text_of(&first, None);
+    for answer in ["Allow once", "Always allow", "Reject", "rm -rf build"] {
+        assert!(text.contains(answer), "{text}");
+    }
+}
+
+#[test]
+fn answering_a_command_taller_than_the_screen_moves_no_reader() {
+    use crate::tui::model::transcript::{Piece, Role};
+    let mut model = long();
+    model.size = (80, 24);
+    let mut view = TranscriptView::new();
+    let mut top = |model: &Model, scroll: isize| {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 80, 24));
+        view.scroll_by(scroll);
+        draw(model, &mut view, &Theme::default(), &mut buf);
+        let text = text_of(&buf, None);
+        let cut = |row: &str| row.chars().take(70).collect::<String>().trim_end().to_owned();
+        text.lines().take(2).map(cut).collect::<Vec<String>>()
+    };
+    top(&model, 0);
+    let place = top(&model, -60);
+    assert!(place.iter().any(|row| !row.trim().is_empty()), "{place:?}");
+    let command = "echo one &&\n".repeat(100);
+    let params = json!({"sessionId": "s", "toolCall": {"toolCallId": "c", "title": "run", "rawInput": {"command": command}},
+        "options": [{"optionId": "y", "name": "Allow", "kind": "allow_once"}]});
+    tell(&mut model, AgentMsg::PermissionAsked { ask: 1, params });
+    assert_eq!(top(&model, 0), place, "the question moved it");
+    model.asks.clear();
+    assert_eq!(top(&model, 0), place, "the answer moved it");
+    for n in 0..30 {
+        let text = format!("```rust\nlet x = {n};\n```\n\n| a | b |\n|---|---|\n| {n} | 2 |\n\n");
+        let piece = Piece { role: Role::Assistant, parent: None, message_id: None, text: &text };
+        model.transcript.append(piece, n);
+        assert_eq!(top(&model, 0), place, "new text moved it");
+    }
+}
+
+#[test]
 fn a_long_draft_keeps_its_caret_in_sight() {
     check("draft", || {
         let mut model = ready();

@@ -52,6 +52,8 @@ pub(super) fn glyph(block: &Block, theme: &Theme, now_ms: u64) -> (&'static str,
             ToolStatus::Failed => (glyphs.failed, theme.error),
             ToolStatus::Cancelled => (glyphs.cancelled, theme.warning),
         },
+        BlockKind::Plan(plan) if plan.removed => (glyphs.cancelled, theme.dim),
+        BlockKind::Plan(plan) if is_done(plan) => (glyphs.done, theme.success),
         BlockKind::Plan(_) => (glyphs.doing, theme.accent),
         BlockKind::Notice(notice) if notice.running => (theme.spinner(now_ms), theme.running),
         BlockKind::Notice(notice) => match notice.severity {
@@ -65,6 +67,12 @@ pub(super) fn glyph(block: &Block, theme: &Theme, now_ms: u64) -> (&'static str,
         BlockKind::Subagent(_) => (glyphs.done, theme.success),
         BlockKind::Unknown(_) => ("?", theme.dim),
     }
+}
+
+/// Whether every step of a plan is done.
+fn is_done(plan: &Plan) -> bool {
+    let done = |entry: &PlanEntry| entry.status == StepStatus::Completed;
+    !plan.entries.is_empty() && plan.entries.iter().all(done)
 }
 
 /// The header row of a card, when the block has one.
@@ -179,7 +187,7 @@ fn tool_header(call: &ToolCall, block: &Block, desk: &Desk<'_>, now_ms: u64) -> 
 }
 
 /// What the card says it does: the agent's title, else the command, the tool's name or its id.
-fn title(call: &ToolCall) -> String {
+pub(super) fn title(call: &ToolCall) -> String {
     let title = call.title.trim();
     if !title.is_empty() {
         return title.trim_matches('`').to_owned();
@@ -388,7 +396,9 @@ pub(super) fn summary(block: &Block, theme: &Theme) -> (String, Style) {
         BlockKind::Subagent(agent) => (one_line(&agent.title), theme.text),
         BlockKind::User(m) | BlockKind::Assistant(m) | BlockKind::Thought(m) => {
             let last = m.text.trim_end().rsplit('\n').next().unwrap_or_default();
-            (one_line(last), theme.dim)
+            let shown = markdown::render(tail(last, 1_000), usize::from(u16::MAX), theme);
+            let text = shown.first().map(ToString::to_string).unwrap_or_default();
+            (one_line(&text), theme.dim)
         }
         BlockKind::Notice(notice) => (one_line(&notice.title), theme.dim),
         BlockKind::Plan(_) => ("plan".to_owned(), theme.dim),
@@ -496,9 +506,10 @@ fn unknown(unknown: &Unknown, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
 
 // ---- words -----------------------------------------------------------------------------------
 
-/// `… 12 lines more`.
+/// `… 12 more lines`.
 pub(super) fn more(n: u64, what: &str, theme: &Theme) -> Line<'static> {
-    let text = format!("{} {} more", theme.glyphs.ellipsis, count(n, what));
+    let plural = if n == 1 { "" } else { "s" };
+    let text = format!("{} {} more {what}{plural}", theme.glyphs.ellipsis, thousands(n));
     Line::styled(text, theme.dim)
 }
 

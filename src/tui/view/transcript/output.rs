@@ -11,8 +11,8 @@ use super::super::code::Ink;
 use super::super::diff::{self, Diff, Sides};
 use super::super::markdown;
 use super::super::theme::Theme;
-use super::super::width::{truncate, wrap};
-use super::card::{Desk, barred, count, more, one_line, tail};
+use super::super::width::{cell_width, truncate, wrap};
+use super::card::{self, Desk, barred, count, more, one_line, tail};
 use crate::tui::model::transcript::Transcript;
 use crate::tui::model::transcript::body::Body;
 use crate::tui::model::transcript::tool::{DiffPart, ToolCall, ToolKind, ToolPart, ToolStatus};
@@ -75,6 +75,7 @@ pub(super) fn body(
     for part in &call.parts {
         match part {
             ToolPart::Diff(part) => change(call, part, &inner, ink, &mut rows),
+            ToolPart::Text(body) if repeats_command(call, body) => {}
             ToolPart::Text(body) => printed(call, body, &inner, &mut rows),
             ToolPart::Terminal(id) => {
                 if let Some(terminal) = desk.transcript.terminal(id) {
@@ -97,6 +98,9 @@ pub(super) fn body(
 fn details(call: &ToolCall, desk: &Desk<'_>, rows: &mut Vec<Line<'static>>) {
     let theme = desk.theme;
     if let Some(command) = &call.command {
+        if header_shows(call, command, desk) {
+            return places(call, desk, rows);
+        }
         for (n, line) in ansi::reveal(command).into_iter().enumerate() {
             let lead = if n == 0 { "$ " } else { "  " };
             let spans = line.into_iter().map(|(text, marked)| {
@@ -116,6 +120,12 @@ fn details(call: &ToolCall, desk: &Desk<'_>, rows: &mut Vec<Line<'static>>) {
             rows.push(more(hidden, "line", theme));
         }
     }
+    places(call, desk, rows);
+}
+
+/// The files that a call touches.
+fn places(call: &ToolCall, desk: &Desk<'_>, rows: &mut Vec<Line<'static>>) {
+    let theme = desk.theme;
     for place in &call.locations {
         let line = place.line.map_or_else(String::new, |line| format!(":{line}"));
         let text = format!("{}{line}", one_line(&place.path));
@@ -158,7 +168,8 @@ fn printed(call: &ToolCall, body: &Body, desk: &Desk<'_>, rows: &mut Vec<Line<'s
     let text = body.tail();
     let bytes = if desk.expanded { text.len() } else { FOLDED_BYTES };
     let shown = unfenced(whole_lines(tail(text, bytes), text));
-    let style = if call.status == ToolStatus::Failed { theme.text } else { theme.dim };
+    let plain = call.status == ToolStatus::Failed || desk.expanded;
+    let style = if plain { theme.text } else { theme.dim };
     let mut output = Output::new(limit * 2);
     output.feed(shown.trim_end_matches('\n'));
     let mut drawn: Vec<Line<'static>> = Vec::new();
@@ -177,6 +188,11 @@ fn printed(call: &ToolCall, body: &Body, desk: &Desk<'_>, rows: &mut Vec<Line<'s
         used += 1;
         drawn.extend(lines.into_iter().rev());
     }
+    // An empty row at the cut says nothing.
+    while used > 1 && drawn.last().is_some_and(|line| line.to_string().trim().is_empty()) {
+        drawn.pop();
+        used -= 1;
+    }
     let hidden = body.lines().saturating_sub(used).saturating_sub(fences(text, shown));
     if hidden > 0 {
         let text = format!("{} {} above", theme.glyphs.ellipsis, count(hidden, "line"));
@@ -187,13 +203,30 @@ fn printed(call: &ToolCall, body: &Body, desk: &Desk<'_>, rows: &mut Vec<Line<'s
 
 /// Lines that [`unfenced`] took off.
 fn fences(text: &str, shown: &str) -> u64 {
-    let taken = text.matches('\n').count() as u64;
-    let left = shown.matches('\n').count() as u64;
+    let lines = |text: &str| text.lines().count() as u64;
     if text.starts_with("```") && text.len() < FOLDED_BYTES {
-        taken.saturating_sub(left)
+        lines(text).saturating_sub(lines(shown))
     } else {
         0
     }
+}
+
+/// Whether a text is the command once more, in a fence, as agents announce it.
+fn repeats_command(call: &ToolCall, body: &Body) -> bool {
+    let Some(text) = body.whole().filter(|text| text.starts_with("```")) else { return false };
+    let inner = unfenced(text).trim();
+    let inner = inner.strip_prefix("$ ").unwrap_or(inner);
+    inner.len() < text.len()
+        && (call.command.as_deref().map(str::trim) == Some(inner) || card::title(call) == inner)
+}
+
+/// Whether the header has room for the whole command, which is its title.
+fn header_shows(call: &ToolCall, command: &str, desk: &Desk<'_>) -> bool {
+    const FACTS: usize = 24;
+    card::title(call) == command
+        && !command.contains('\n')
+        && cell_width(command) + FACTS <= desk.width
+        && ansi::reveal(command).iter().flatten().all(|(_, marked)| !marked)
 }
 
 /// Drops the rest of a line that a cut began with.

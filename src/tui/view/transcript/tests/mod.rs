@@ -6,6 +6,7 @@ use super::*;
 
 mod bytes;
 mod kinds;
+mod reports;
 mod select;
 use crate::tui::model::transcript::block::{Plan, PlanEntry, Priority, StepStatus};
 use crate::tui::model::transcript::body::{Body, DIFF_CAP, OUTPUT_CAP};
