@@ -15,14 +15,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
 
 use super::agent_source::AgentSource;
-use super::client::{ClientHandle, ClientOptions, Order};
+use super::client::{ClientHandle, ClientOptions, Order, Parcel};
 use super::clipboard::Clipboard;
 use super::editor;
 use super::jobs::Jobs;
 use super::model::transcript::block::BlockId;
 use super::model::transcript::source::{self, Chunk};
 use super::model::{Model, Overlay, PageContent, Start};
-use super::msg::{AgentCmd, AgentMsg, Cmd, CopyWhat, Msg, Scroll};
+use super::msg::{AgentCmd, Cmd, CopyWhat, Msg, Scroll};
 use super::spill::SpillStore;
 use super::store::Store;
 use super::terminal::guard::{self, TerminalGuard};
@@ -36,14 +36,15 @@ use super::view::theme::{Theme, ThemeSpec};
 use super::view::transcript::{Released, TranscriptView};
 use super::view::{self, Drawn};
 
-/// Shortest time between two frames.
-const FRAME: Duration = Duration::from_millis(16);
+/// Shortest time between two frames: a key that comes right after a frame of streamed text is on
+/// the screen within half a tick of a 60 Hz display.
+const FRAME: Duration = Duration::from_millis(8);
 /// Time between two frames while only text streams.
 const STREAM_FRAME: Duration = Duration::from_millis(33);
 /// Time between two steps of an animation.
 const ANIMATION: Duration = Duration::from_millis(320);
 /// Messages of the agent that are taken before keys are looked for again.
-const BATCH: usize = 64;
+const BATCH: usize = 256;
 /// Events of the terminal that may wait.
 const INPUT: usize = 1024;
 /// Answers of the terminal tell that it can set this mode.
@@ -87,13 +88,14 @@ pub fn run(source: AgentSource, mut options: TuiOptions) -> io::Result<Exit> {
         let _entered = runtime.enter();
         Signals::new()?
     };
-    let guard = TerminalGuard::enter(options.mouse)?;
+    let (guard, modes) = TerminalGuard::enter(options.mouse)?;
     let store = Store::new(&options.state_dir, &options.start.cwd);
     options.start.history = store.history();
     options.start.draft = store.draft();
     let cwd = options.start.cwd.clone();
     let env = std::mem::take(&mut options.env);
     let mut app = App::new(guard, store, options, &env);
+    app.screen.send_ahead(&modes);
     app.draw()?;
     let client = ClientHandle::start(source, ClientOptions { cwd, env })?;
     let (outcome, client) = runtime.block_on(app.serve(client, &mut signals));
@@ -220,14 +222,16 @@ impl App {
         signals: &mut Signals,
     ) -> (io::Result<Exit>, ClientHandle) {
         self.commands = Some(client.commands.clone());
-        let outcome = self.run(&mut client.messages, signals).await;
+        let hurry = Arc::clone(&client.hurry);
+        let outcome = self.run(&mut client.messages, &hurry, signals).await;
         self.commands = None;
         (outcome, client)
     }
 
     async fn run(
         &mut self,
-        messages: &mut mpsc::Receiver<AgentMsg>,
+        messages: &mut mpsc::Receiver<Parcel>,
+        hurry: &Notify,
         signals: &mut Signals,
     ) -> io::Result<Exit> {
         let colours = Arc::new(Notify::new());
@@ -245,9 +249,9 @@ impl App {
             }
             let mut taken = 0;
             while taken < BATCH
-                && let Ok(message) = messages.try_recv()
+                && let Ok(parcel) = messages.try_recv()
             {
-                self.take(Msg::Agent(message), Dirty::Stream);
+                self.take(Msg::Agent(parcel.message), Dirty::Stream);
                 taken += 1;
             }
             if let Some(exit) = self.exit {
@@ -265,6 +269,7 @@ impl App {
                 tokio::task::yield_now().await;
                 continue;
             }
+            let paced = self.is_paced();
             let wake = self.next_wake();
             let sleep = async {
                 match wake {
@@ -280,8 +285,9 @@ impl App {
                 Some(()) = signals.hangup.recv() => self.hangup(),
                 Some(()) = signals.interrupt.recv() => self.hangup(),
                 Some(()) = signals.stop.recv() => self.suspend()?,
-                message = messages.recv(), if agent_is_there => match message {
-                    Some(message) => self.take(Msg::Agent(message), Dirty::Stream),
+                () = hurry.notified(), if paced => {}
+                parcel = messages.recv(), if agent_is_there && !paced => match parcel {
+                    Some(parcel) => self.take(Msg::Agent(parcel.message), Dirty::Stream),
                     None => agent_is_there = false,
                 },
                 Some(done) = done.recv() => self.take(done, Dirty::Now),
@@ -307,6 +313,11 @@ impl App {
             Dirty::No if self.model.is_animated() => Some(self.last_frame + ANIMATION),
             Dirty::No => None,
         }
+    }
+
+    /// Whether a frame of streamed text is due: what else is streamed until then is taken with it.
+    fn is_paced(&self) -> bool {
+        self.dirty == Dirty::Stream && self.frame_due().is_some()
     }
 
     fn next_wake(&self) -> Option<Instant> {
@@ -687,7 +698,8 @@ impl App {
 
     /// Takes the terminal again after a program had it.
     fn take_back(&mut self) -> io::Result<()> {
-        self.guard.resume()?;
+        let modes = self.guard.resume()?;
+        self.screen.send_ahead(&modes);
         self.synchronized = false;
         if let Some(input) = &self.input {
             self.reader = Some(Reader::start(input.clone())?);

@@ -14,11 +14,11 @@ use tokio::sync::mpsc;
 
 use super::asks::Asks;
 use super::files::Files;
-use super::relay::{Flow, Relay};
+use super::relay::{Flow, OnWay, Relay};
 use super::roots::Roots;
 use super::terminals::Terminals;
 use super::wire::{self, AnyRequest, AnyUpdate};
-use super::{ClientOptions, Order};
+use super::{ClientOptions, Order, Outbox};
 use crate::tui::agent_source::AgentSource;
 use crate::tui::msg::{AgentCmd, AgentMsg, Failure, Opening, QueueChange};
 
@@ -46,7 +46,7 @@ pub(super) async fn serve(
     mut source: AgentSource,
     options: ClientOptions,
     mut orders: mpsc::Receiver<Order>,
-    to_loop: mpsc::Sender<AgentMsg>,
+    to_loop: Outbox,
 ) {
     loop {
         match life(&mut source, &options, &mut orders, &to_loop).await {
@@ -78,7 +78,7 @@ async fn life(
     source: &mut AgentSource,
     options: &ClientOptions,
     orders: &mut mpsc::Receiver<Order>,
-    to_loop: &mpsc::Sender<AgentMsg>,
+    to_loop: &Outbox,
 ) -> End {
     let flow = Arc::new(Flow::default());
     let relay = Relay { started: source.start(), flow: flow.clone() };
@@ -89,12 +89,14 @@ async fn life(
         .name("zcode-acp-tui")
         .on_receive_notification(
             async move |update: AnyUpdate, _cx| {
-                for message in update.into_messages() {
-                    if updates.send(message).await.is_err() {
+                let mut way = Some(OnWay::new(&flow, update.weight));
+                let mut messages = update.into_messages().peekable();
+                while let Some(message) = messages.next() {
+                    let way = if messages.peek().is_none() { way.take() } else { None };
+                    if updates.stream(message, way).await.is_err() {
                         break;
                     }
                 }
-                flow.arrived();
                 Ok(())
             },
             agent_client_protocol::on_receive_notification!(),
@@ -133,7 +135,7 @@ async fn life(
 struct Conversation<'a> {
     cx: ConnectionTo<Agent>,
     options: &'a ClientOptions,
-    to_loop: &'a mpsc::Sender<AgentMsg>,
+    to_loop: &'a Outbox,
     asks: Asks,
     files: Files,
     terminals: Terminals,

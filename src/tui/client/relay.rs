@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent_client_protocol::{
-    Client, ConnectTo, Error, RawJsonRpcId, RawJsonRpcMessage, RawJsonRpcResponse, Role,
-    TransportFrame,
+    Client, ConnectTo, Error, RawJsonRpcId, RawJsonRpcMessage, RawJsonRpcNotification,
+    RawJsonRpcParams, RawJsonRpcResponse, Role, TransportFrame,
 };
 use futures::FutureExt as _;
 use futures::StreamExt as _;
@@ -16,35 +16,57 @@ use futures::channel::mpsc::UnboundedReceiver;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use super::wire;
 use crate::join::{Way, join};
 use crate::tui::agent_source::StartedAgent;
 
 /// The request that guides a running turn.
 const STEERING: &str = "_session/steering";
-/// Updates between the relay and the loop.
-const IN_FLIGHT: usize = 256;
+/// Weight of the updates between the relay and the loop: so many small ones, or some megabytes.
+const IN_FLIGHT: usize = 1024;
 
-/// Counts the updates that are on their way to the loop.
+/// Weighs the updates that are on their way to the loop.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     on_way: AtomicUsize,
     eased: Notify,
 }
 
-impl Flow {
-    /// An update has reached the loop's channel.
-    pub(super) fn arrived(&self) {
-        if self.on_way.fetch_sub(1, Ordering::Relaxed) == IN_FLIGHT {
-            self.eased.notify_one();
+/// An update on its way; dropped when the loop has taken it.
+#[derive(Debug)]
+pub(super) struct OnWay {
+    flow: Arc<Flow>,
+    weight: usize,
+}
+
+impl OnWay {
+    /// Takes over from the relay, which has weighed the same update.
+    pub(super) fn new(flow: &Arc<Flow>, weight: usize) -> Self {
+        Self { flow: Arc::clone(flow), weight }
+    }
+
+    /// Whether so much is on its way that the loop should not wait for its next frame.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.flow.on_way.load(Ordering::Relaxed) >= IN_FLIGHT / 2
+    }
+}
+
+impl Drop for OnWay {
+    fn drop(&mut self) {
+        let before = self.flow.on_way.fetch_sub(self.weight, Ordering::Relaxed);
+        if before >= IN_FLIGHT && before - self.weight < IN_FLIGHT {
+            self.flow.eased.notify_one();
         }
     }
+}
 
-    fn count(&self) {
-        self.on_way.fetch_add(1, Ordering::Relaxed);
+impl Flow {
+    fn count(&self, weight: usize) {
+        self.on_way.fetch_add(weight, Ordering::Relaxed);
     }
 
-    async fn depart(&self) {
-        self.count();
+    async fn depart(&self, weight: usize) {
+        self.count(weight);
         while self.on_way.load(Ordering::Relaxed) >= IN_FLIGHT {
             self.eased.notified().await;
         }
@@ -69,7 +91,7 @@ impl ConnectTo<Client> for Relay {
         let mut guides = Guides { asked: guides, open: Vec::new() };
         let outward = |frame: &TransportFrame, to: &Way| {
             if let Some(shown) = guides.taken_in(frame) {
-                flow.count();
+                flow.count(weight_of(&shown));
                 // A way that is closed ends with the frame that follows.
                 to.unbounded_send(shown).ok();
             }
@@ -78,7 +100,7 @@ impl ConnectTo<Client> for Relay {
                 return None;
             };
             taken.tell(1);
-            (&*notification.method == "session/update").then(|| flow.depart())
+            (&*notification.method == "session/update").then(|| flow.depart(weight_of(frame)))
         };
         let inward = |frame: &TransportFrame| {
             if let Some(guide) = Guide::of(frame) {
@@ -86,6 +108,17 @@ impl ConnectTo<Client> for Relay {
             }
         };
         join(agent, client, outward, inward).await
+    }
+}
+
+/// What an update weighs, as the client will weigh it when it reads it.
+fn weight_of(frame: &TransportFrame) -> usize {
+    match frame {
+        TransportFrame::Single(RawJsonRpcMessage::Notification(RawJsonRpcNotification {
+            params: Some(RawJsonRpcParams::Object(params)),
+            ..
+        })) => wire::weight(params.values()),
+        _ => wire::weight([]),
     }
 }
 

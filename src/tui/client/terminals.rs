@@ -13,8 +13,9 @@ use agent_client_protocol::v1::Responder;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
+use super::Outbox;
 use super::connection::respond;
 use super::roots::Roots;
 use crate::process::{Child, ChildSpec, Input, Output};
@@ -33,7 +34,7 @@ const AFTERGLOW: Duration = Duration::from_millis(200);
 pub(super) struct Terminals {
     roots: Roots,
     env: Vec<(OsString, OsString)>,
-    to_loop: mpsc::Sender<AgentMsg>,
+    to_loop: Outbox,
     made: u64,
     open: HashMap<String, Terminal>,
 }
@@ -62,11 +63,7 @@ impl State {
 }
 
 impl Terminals {
-    pub(super) fn new(
-        roots: Roots,
-        env: Vec<(OsString, OsString)>,
-        to_loop: mpsc::Sender<AgentMsg>,
-    ) -> Self {
+    pub(super) fn new(roots: Roots, env: Vec<(OsString, OsString)>, to_loop: Outbox) -> Self {
         Self { roots, env, to_loop, made: 0, open: HashMap::new() }
     }
 
@@ -194,7 +191,7 @@ struct Running {
     child: Child,
     state: watch::Sender<State>,
     limit: usize,
-    to_loop: mpsc::Sender<AgentMsg>,
+    to_loop: Outbox,
 }
 
 impl Running {

@@ -23,6 +23,24 @@ pub(super) struct AnyUpdate {
     pub(super) update: Result<Box<acp::SessionUpdate>, Value>,
     /// What it tells about the session.
     pub(super) facts: Vec<SessionFact>,
+    /// How much of the room for updates on their way it takes.
+    pub(super) weight: usize,
+}
+
+/// Bytes of text that weigh as much as an update itself.
+const WEIGHED: usize = 4096;
+
+/// The weight of an update with these params.
+pub(super) fn weight<'a>(params: impl IntoIterator<Item = &'a Value>) -> usize {
+    fn bytes(value: &Value) -> usize {
+        match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(bytes).sum(),
+            Value::Object(fields) => fields.values().map(bytes).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
+    }
+    1 + params.into_iter().map(bytes).sum::<usize>() / WEIGHED
 }
 
 impl JsonRpcMessage for AnyUpdate {
@@ -40,7 +58,8 @@ impl JsonRpcMessage for AnyUpdate {
     }
 
     fn parse_message(_method: &str, params: &Value) -> Result<Self, Error> {
-        Ok(Self::read(params))
+        let weight = weight(params.as_object().into_iter().flat_map(serde_json::Map::values));
+        Ok(Self { weight, ..Self::read(params) })
     }
 }
 
@@ -55,21 +74,25 @@ impl AnyUpdate {
             .unwrap_or_default()
             .to_owned();
         let raw = params.get("update").unwrap_or(params);
+        if let Some(update) = plain_chunk(raw) {
+            let (update, facts) = (Ok(Box::new(update)), Vec::new());
+            return Self { session_id, update, facts, weight: 1 };
+        }
         match acp::SessionUpdate::deserialize(raw) {
             Ok(update) => {
                 let facts = facts(raw);
-                Self { session_id, update: Ok(Box::new(update)), facts }
+                Self { session_id, update: Ok(Box::new(update)), facts, weight: 1 }
             }
             Err(error) => {
                 tracing::debug!(%error, "an update does not fit the protocol");
-                Self { session_id, update: Err(raw.clone()), facts: Vec::new() }
+                Self { session_id, update: Err(raw.clone()), facts: Vec::new(), weight: 1 }
             }
         }
     }
 
     /// What the loop is told.
     pub(super) fn into_messages(self) -> impl Iterator<Item = AgentMsg> {
-        let Self { session_id, update, facts } = self;
+        let Self { session_id, update, facts, .. } = self;
         let id = session_id.clone();
         let learned =
             facts.into_iter().map(move |fact| AgentMsg::Learned { session_id: id.clone(), fact });
@@ -79,6 +102,31 @@ impl AnyUpdate {
         };
         learned.chain(std::iter::once(update))
     }
+}
+
+/// A piece of text and nothing besides, which nearly every update is. Made without the detour that
+/// tells an update's kind apart, which copies the whole of it first.
+fn plain_chunk(raw: &Value) -> Option<acp::SessionUpdate> {
+    let fields = raw.as_object()?;
+    let make = match fields.get("sessionUpdate")?.as_str()? {
+        "agent_message_chunk" => acp::SessionUpdate::AgentMessageChunk,
+        "agent_thought_chunk" => acp::SessionUpdate::AgentThoughtChunk,
+        _ => return None,
+    };
+    let content = fields.get("content")?.as_object()?;
+    let id = fields.get("messageId").map(Value::as_str);
+    if fields.len() != 2 + usize::from(id.is_some())
+        || content.len() != 2
+        || content.get("type")?.as_str()? != "text"
+    {
+        return None;
+    }
+    let text = acp::TextContent::new(content.get("text")?.as_str()?);
+    let chunk = acp::ContentChunk::new(acp::ContentBlock::Text(text));
+    Some(make(match id {
+        Some(id) => chunk.message_id(acp::MessageId::new(id?)),
+        None => chunk,
+    }))
 }
 
 /// What an update tells about the session rather than the conversation. Read from the JSON, so
@@ -244,6 +292,44 @@ mod tests {
                 .is_err()
         );
         assert!(AnyUpdate::read(&Value::Null).update.is_err());
+    }
+
+    #[test]
+    fn a_plain_piece_of_text_reads_as_the_protocol_says_and_nothing_else_is_taken_for_one() {
+        for kind in ["agent_message_chunk", "agent_thought_chunk"] {
+            for extra in [json!({}), json!({"messageId": "m"})] {
+                let mut raw =
+                    json!({"sessionUpdate": kind, "content": {"type": "text", "text": "a\nb"}});
+                raw.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+                let plain = plain_chunk(&raw).unwrap();
+                assert_eq!(plain, acp::SessionUpdate::deserialize(&raw).unwrap());
+            }
+        }
+        for other in [
+            json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "a"}}),
+            json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "image", "text": "a"}}),
+            json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": 1}}),
+            json!({"sessionUpdate": "agent_message_chunk", "messageId": 1, "content": {"type": "text", "text": "a"}}),
+            json!({"sessionUpdate": "agent_message_chunk", "_meta": {}, "content": {"type": "text", "text": "a"}}),
+            json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "a", "annotations": {}}}),
+        ] {
+            assert_eq!(plain_chunk(&other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn an_update_weighs_what_it_carries_and_the_same_at_both_ends_of_its_way() {
+        let text = |bytes: usize| {
+            json!({"sessionId": "s", "update": {"sessionUpdate": "tool_call",
+            "toolCallId": "t", "title": "t", "content": [{"type": "content",
+            "content": {"type": "text", "text": "x".repeat(bytes)}}]}})
+        };
+        let at_the_relay = |params: &Value| weight(params.as_object().unwrap().values());
+        for (bytes, expected) in [(0, 1), (10, 1), (1 << 20, 257)] {
+            let params = text(bytes);
+            let update = AnyUpdate::parse_message("session/update", &params).unwrap();
+            assert_eq!((update.weight, at_the_relay(&params)), (expected, expected), "{bytes}");
+        }
     }
 
     #[test]

@@ -41,30 +41,26 @@ pub struct TerminalGuard {
 impl TerminalGuard {
     /// Takes the terminal over, the mouse only if `mouse`. Fails when standard input or output is
     /// none.
-    pub fn enter(mouse: bool) -> io::Result<Self> {
+    /// What puts the screen in our modes is returned: it goes out with the first frame.
+    pub fn enter(mouse: bool) -> io::Result<(Self, String)> {
         let original = termios::tcgetattr(rustix::stdio::stdin())?;
         // Only the first snapshot counts: a later one might be of our own raw mode.
         let _already_kept = ORIGINAL.set(original);
         install_panic_hook();
         let guard = Self { mouse };
-        guard.resume()?;
-        Ok(guard)
+        let modes = guard.resume()?;
+        Ok((guard, modes))
     }
 
-    /// Sets our modes again, after [`TerminalGuard::suspend`].
-    pub fn resume(&self) -> io::Result<()> {
-        let Some(original) = ORIGINAL.get() else { return Ok(()) };
+    /// Takes the terminal again, after [`TerminalGuard::suspend`]. Returns what is to be written
+    /// ahead of the next frame.
+    pub fn resume(&self) -> io::Result<String> {
+        let Some(original) = ORIGINAL.get() else { return Ok(String::new()) };
         let mut raw = original.clone();
         raw.make_raw();
         termios::tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &raw)?;
         ENTERED.store(true, Ordering::SeqCst);
-        let mut out = io::stdout().lock();
-        out.write_all(ENTER.as_bytes())?;
-        if self.mouse {
-            out.write_all(MOUSE.as_bytes())?;
-        }
-        out.write_all(QUERIES.as_bytes())?;
-        out.flush()
+        Ok(format!("{ENTER}{}{QUERIES}", if self.mouse { MOUSE } else { "" }))
     }
 
     /// The terminal said that it knows the keyboard protocol: use it, once.

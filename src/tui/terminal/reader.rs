@@ -10,8 +10,11 @@ use tokio::sync::mpsc;
 
 use super::input::{Decoder, TermEvent};
 
-/// How long what follows an escape may take: enough for a slow link, short for a finger.
-const ESCAPE_WAIT_NANOS: i64 = 40_000_000;
+/// How long what follows a lone escape may take before it is the key. Terminals and multiplexers
+/// write a sequence at once, and stopping an agent must not wait.
+const ESCAPE_WAIT_NANOS: i64 = 10_000_000;
+/// How long the rest of a sequence that has begun may take: a slow link may tear it.
+const TORN_WAIT_NANOS: i64 = 40_000_000;
 
 /// What the thread tells.
 #[derive(Debug)]
@@ -69,7 +72,8 @@ fn read_loop(wake: &OwnedFd, to: &mpsc::Sender<Input>) {
     let mut buf = vec![0u8; 64 * 1024];
     loop {
         let mut fds = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(wake, PollFlags::IN)];
-        let limit = Timespec { tv_sec: 0, tv_nsec: ESCAPE_WAIT_NANOS };
+        let nanos = if decoder.holds_escape() { ESCAPE_WAIT_NANOS } else { TORN_WAIT_NANOS };
+        let limit = Timespec { tv_sec: 0, tv_nsec: nanos };
         let timeout = decoder.is_waiting().then_some(&limit);
         match poll(&mut fds, timeout) {
             Ok(0) => {

@@ -24,6 +24,8 @@ pub struct Screen {
     /// Every cell must be written: the screen's content is not known.
     stale: bool,
     caret: Option<(u16, u16)>,
+    /// What goes out before the next frame, in the same write.
+    ahead: String,
     out: String,
     links: Option<Rc<Links>>,
 }
@@ -53,6 +55,7 @@ impl Screen {
             next: Buffer::empty(area),
             stale: true,
             caret: None,
+            ahead: String::new(),
             out: String::new(),
             links: None,
         }
@@ -65,7 +68,14 @@ impl Screen {
 
     /// The size changed, or something else wrote to the screen: everything is written next.
     pub fn reset(&mut self, columns: u16, rows: u16) {
-        *self = Self { links: self.links.take(), ..Self::new(columns, rows) };
+        let ahead = std::mem::take(&mut self.ahead);
+        *self = Self { links: self.links.take(), ahead, ..Self::new(columns, rows) };
+    }
+
+    /// Sends this ahead of the next frame, in the same write: a terminal that is set up and drawn
+    /// by one write shows the picture at once.
+    pub fn send_ahead(&mut self, sequences: &str) {
+        self.ahead.push_str(sequences);
     }
 
     /// Says what the numbers of links in cells stand for; without, there are no links.
@@ -90,7 +100,7 @@ impl Screen {
         let scrolled = self.scroll();
         let cells = self.encode_cells() || scrolled;
         let moved = caret != self.caret;
-        if !cells && !moved {
+        if !cells && !moved && self.ahead.is_empty() {
             self.finish();
             return Ok(0);
         }
@@ -110,6 +120,10 @@ impl Screen {
             self.out.push_str("\x1b[?2026l");
         }
         self.finish();
+        if !self.ahead.is_empty() {
+            self.out.insert_str(0, &self.ahead);
+            self.ahead.clear();
+        }
         to.write_all(self.out.as_bytes())?;
         to.flush()?;
         Ok(self.out.len())
@@ -156,6 +170,8 @@ impl Screen {
             // Cells left of this column may hold what a symbol of unsure width, there now or
             // before, has spilled into them: they are written whatever they hold.
             let mut spilled = 0u16;
+            // Of a row that is not known the blank end is cleared, not written.
+            let end = if self.stale { self.blank_end(y) } else { area.width };
             for x in 0..area.width {
                 let (Some(new), Some(old)) = (self.next.cell((x, y)), self.shown.cell((x, y)))
                 else {
@@ -167,6 +183,15 @@ impl Screen {
                 if covered > 0 {
                     covered -= 1;
                     continue;
+                }
+                if x == end {
+                    set_link(&mut self.out, &mut link, None);
+                    if !began || pen != PLAIN {
+                        self.out.push_str("\x1b[0m");
+                    }
+                    (began, pen) = (true, PLAIN);
+                    let _infallible = write!(self.out, "\x1b[{};{}H\x1b[K", y + 1, x + 1);
+                    break;
                 }
                 let cells = cell_width(new).clamp(1, area.width - x);
                 covered = cells - 1;
@@ -214,6 +239,13 @@ impl Screen {
             self.out.push_str("\x1b[0m");
         }
         began
+    }
+
+    /// The column from which on the next frame's row is plain blanks.
+    fn blank_end(&self, y: u16) -> u16 {
+        let is_blank = |x: &u16| self.next.cell((*x, y)).is_some_and(|cell| *cell == Cell::EMPTY);
+        let blanks = (0..self.next.area.width).rev().take_while(is_blank).count();
+        self.next.area.width - u16::try_from(blanks).unwrap_or(0)
     }
 
     /// Whether these cells of the screen hold plain blanks.
@@ -367,6 +399,23 @@ mod tests {
         let mut s = Screen::new(10, 2);
         assert!(!frame(&mut s, &[("hello", Style::new())]).is_empty());
         assert_eq!(frame(&mut s, &[("hello", Style::new())]), "");
+    }
+
+    #[test]
+    fn the_first_frame_clears_the_blank_end_of_each_row_and_goes_out_with_what_sets_the_terminal_up()
+     {
+        let mut s = Screen::new(80, 24);
+        s.send_ahead("\x1b[?1049h");
+        let rows =
+            [("  hello", Style::new()), ("red", Style::new().bg(Color::Red)), ("中", Style::new())];
+        let out = frame(&mut s, &rows);
+        assert!(out.starts_with("\x1b[?1049h\x1b[0m") && out.len() < 700, "{out:?}");
+        let mut terminal = vt100::Parser::new(24, 80, 0);
+        terminal.process("x".repeat(80 * 24).as_bytes());
+        terminal.process(out.replace("\x1b[?1049h", "").as_bytes());
+        assert_eq!(terminal.screen().contents().trim_end(), "  hello\nred\n中");
+        assert_eq!(terminal.screen().cell(1, 3).unwrap().bgcolor(), vt100::Color::Default);
+        assert_eq!(frame(&mut s, &rows), "", "it is known what is on the screen");
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! An ACP agent that answers every prompt with text, for measuring the terminal: `flood N` as fast
-//! as the pipe takes it, `pace N MS` one chunk every so many milliseconds, `wait` until cancelled.
-//! The text is markdown; it ends with the line `DONE-<prompt>`, or `STOPPED-<prompt>` when cancelled.
+//! as the pipe takes it, `pace N MS` one chunk every so many milliseconds, `wait` until cancelled,
+//! `blocks N` as many short messages, `tools N KB` as many commands of so much output.
+//! The text is markdown; it ends with the line `DONE-<prompt>`, or `STOPPED-<prompt> at <ns>` when
+//! cancelled, which says when the cancel was read. It knows 10,000 old sessions; loading the one
+//! named `big-<MB>` replays as many megabytes, made before.
 
 use std::io::{BufRead, Write};
 use std::process::ExitCode;
@@ -8,6 +11,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+
+use crate::probe::now_ns;
 
 /// Markdown in pieces of about sixteen bytes, as a model streams it: prose, a list, code.
 const PIECES: [&str; 16] = [
@@ -45,10 +50,15 @@ pub(crate) fn run() -> ExitCode {
     while let Ok(message) = messages.recv() {
         let id = &message["id"];
         let result = match message["method"].as_str().unwrap_or_default() {
-            "initialize" => {
-                json!({"protocolVersion": 1, "agentCapabilities": {}, "authMethods": []})
-            }
+            "initialize" => json!({"protocolVersion": 1, "authMethods": [], "agentCapabilities":
+                {"loadSession": true, "sessionCapabilities": {"list": {}}}}),
             "session/new" => json!({"sessionId": "flood"}),
+            "session/list" => old_sessions(),
+            "session/load" => {
+                let session = message.pointer("/params/sessionId").and_then(Value::as_str);
+                replay(session.unwrap_or_default());
+                json!({})
+            }
             "session/prompt" => {
                 prompts += 1;
                 let text = message.pointer("/params/prompt/0/text").and_then(Value::as_str);
@@ -63,18 +73,78 @@ pub(crate) fn run() -> ExitCode {
 }
 
 fn say(message: &Value) {
-    let mut line = message.to_string();
-    line.push('\n');
-    let mut out = std::io::stdout().lock();
-    // A client that is gone reads nothing more; the end of our input follows.
-    drop(out.write_all(line.as_bytes()).and_then(|()| out.flush()));
+    put(&line_of(message));
 }
 
-fn chunk(text: &str) {
-    let update =
-        json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}});
-    let params = json!({"sessionId": "flood", "update": update});
-    say(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params}));
+fn line_of(message: &Value) -> String {
+    let mut line = message.to_string();
+    line.push('\n');
+    line
+}
+
+fn put(lines: &str) {
+    let mut out = std::io::stdout().lock();
+    // A client that is gone reads nothing more; the end of our input follows.
+    drop(out.write_all(lines.as_bytes()).and_then(|()| out.flush()));
+}
+
+fn update(session: &str, update: &Value) -> String {
+    let params = json!({"sessionId": session, "update": update});
+    line_of(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params}))
+}
+
+fn text(kind: &str, text: &str) -> Value {
+    json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}})
+}
+
+fn chunk(words: &str) {
+    put(&update("flood", &text("agent_message_chunk", words)));
+}
+
+/// A short message of its own.
+fn block(n: u64) {
+    let mut piece = text("agent_message_chunk", &format!("Message {n} with some words in it."));
+    piece["messageId"] = format!("m{n}").into();
+    put(&update("flood", &piece));
+}
+
+/// A command that has printed so many kilobytes, its first and its last line marked.
+fn tool(n: u64, kilobytes: u64) {
+    let line = format!("{n:>6} {}\n", "output ".repeat(8));
+    let lines = (kilobytes * 1024) as usize / line.len();
+    let output = format!("FIRST-{n}\n{}LAST-{n}\n", line.repeat(lines));
+    let content = json!([{"type": "content", "content": {"type": "text", "text": output}}]);
+    put(&update(
+        "flood",
+        &json!({"sessionUpdate": "tool_call", "toolCallId": format!("t{n}"), "title": format!("command {n}"),
+            "kind": "execute", "status": "completed", "content": content}),
+    ));
+}
+
+fn old_sessions() -> Value {
+    let session = |n: u32| {
+        json!({"sessionId": format!("old-{n}"), "cwd": "/", "title": format!("Session number {n}"),
+            "updatedAt": "2026-01-01T00:00:00Z"})
+    };
+    json!({"sessions": (0..10_000).map(session).collect::<Vec<_>>()})
+}
+
+/// Replays prompts and answers. The first of them says when the first byte of all was written.
+fn replay(session: &str) {
+    let megabytes = session.strip_prefix("big-").and_then(|n| n.parse().ok()).unwrap_or(0_usize);
+    let mut lines = String::new();
+    for n in 0.. {
+        if lines.len() >= megabytes << 20 {
+            break;
+        }
+        lines.push_str(&update(session, &text("user_message_chunk", &format!("Prompt {n}"))));
+        let answer = format!("{}Answer {n}.\n", PIECES.concat().repeat(20));
+        lines.push_str(&update(session, &text("agent_message_chunk", &answer)));
+    }
+    let began = text("user_message_chunk", &format!("BEGAN at {}.", now_ns()));
+    put(&update(session, &began));
+    put(&lines);
+    put(&update(session, &text("agent_message_chunk", "\n\nLOADED\n")));
 }
 
 /// Writes the chunks; `cancelled` when the client says so.
@@ -83,19 +153,24 @@ fn turn(text: &str, prompt: u32, messages: &Receiver<Value>) -> &'static str {
     let kind = words.next().unwrap_or_default();
     let number = |word: Option<&str>| word.and_then(|w| w.parse::<u64>().ok()).unwrap_or_default();
     let (count, pace) = match kind {
-        "flood" => (number(words.next()), Duration::ZERO),
+        "flood" | "blocks" | "tools" => (number(words.next()), Duration::ZERO),
         "pace" => (number(words.next()), Duration::from_millis(number(words.next()))),
         "wait" => (u64::MAX, Duration::from_hours(1)),
         _ => (1, Duration::ZERO),
     };
+    let kilobytes = number(words.next());
     let began = Instant::now();
     for n in 0..count {
         let due = began + pace.saturating_mul(u32::try_from(n).unwrap_or(u32::MAX));
         if is_cancelled(messages, due) {
-            chunk(&format!("\n\nSTOPPED-{prompt}\n"));
+            chunk(&format!("\n\nSTOPPED-{prompt} at {}.\n", now_ns()));
             return "cancelled";
         }
-        chunk(PIECES[(n % 16) as usize]);
+        match kind {
+            "blocks" => block(n),
+            "tools" => tool(n, kilobytes),
+            _ => chunk(PIECES[(n % 16) as usize]),
+        }
     }
     chunk(&format!("\n\nDONE-{prompt}\n"));
     "end_turn"

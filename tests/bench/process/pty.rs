@@ -14,11 +14,11 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// A running `tui`.
 pub(crate) struct Terminal {
     child: Box<dyn Child + Send + Sync>,
-    _master: Box<dyn MasterPty + Send>,
+    master: Box<dyn MasterPty + Send>,
     input: Box<dyn Write + Send>,
     output: Receiver<(Instant, Vec<u8>)>,
     parser: vt100::Parser,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
     /// Bytes that the program has written.
     pub(crate) bytes: u64,
     /// When it was started.
@@ -63,11 +63,11 @@ impl Terminal {
         });
         Self {
             child,
-            _master: pair.master,
+            master: pair.master,
             input,
             output,
             parser: vt100::Parser::new(rows, columns, 0),
-            _dir: dir,
+            dir,
             bytes: 0,
             started,
             first: None,
@@ -143,6 +143,35 @@ impl Terminal {
         {
             self.take(piece);
         }
+    }
+
+    /// Gives the terminal another size, as a person who drags its corner does.
+    pub(crate) fn resize(&mut self, (columns, rows): (u16, u16)) {
+        self.parser.screen_mut().set_size(rows, columns);
+        let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
+        self.master.resize(size).unwrap();
+    }
+
+    /// The number that stands after this text on the screen.
+    pub(crate) fn number_after(&self, text: &str) -> f64 {
+        let screen = self.screen();
+        let after = screen.split(text).nth(1).unwrap_or_default();
+        let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().unwrap_or(f64::NAN)
+    }
+
+    /// Bytes of all files that the program keeps.
+    pub(crate) fn kept(&self) -> u64 {
+        fn size(path: &std::path::Path) -> u64 {
+            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+            let of = |entry: std::fs::DirEntry| match entry.metadata() {
+                Ok(found) if found.is_dir() => size(&entry.path()),
+                Ok(found) => found.len(),
+                Err(_) => 0,
+            };
+            entries.map(of).sum()
+        }
+        size(self.dir.path())
     }
 
     pub(crate) fn screen(&self) -> String {

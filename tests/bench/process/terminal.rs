@@ -1,12 +1,16 @@
-//! `tui` on a pseudo-terminal of 120x40: the first frame, idleness, streamed text, floods and keys.
+//! `tui` on a pseudo-terminal of 120x40 and of 200x60: the first frame, idleness, streamed text,
+//! floods, keys, many blocks, much output and old sessions. `LONG=1` streams for ten minutes.
 
 use std::time::{Duration, Instant};
 
-use crate::probe::median;
+use crate::probe::{median, now_ns};
 use crate::pty::Terminal;
 use crate::report::{Report, percentile};
 
 const SIZE: (u16, u16) = (120, 40);
+const SIZES: [(u16, u16); 2] = [SIZE, (200, 60)];
+/// Streams for ten minutes instead of one.
+const LONG: &str = "LONG";
 
 pub(crate) fn measure(report: &mut Report) {
     if report.wants("first frame") {
@@ -16,16 +20,29 @@ pub(crate) fn measure(report: &mut Report) {
         idle(report);
     }
     if report.wants("stream") {
-        stream(report);
+        for size in SIZES {
+            stream(report, size);
+        }
     }
     if report.wants("spinner") {
         spinner(report);
     }
     if report.wants("pour") {
-        pour(report, 20_000, 0.4, 5.0);
-        if !report.short {
-            pour(report, 200_000, 1.5, 20.0);
+        for size in SIZES {
+            pour(report, size, 20_000, (0.4, 5.0));
+            if !report.short {
+                pour(report, size, 200_000, (1.5, 20.0));
+            }
         }
+    }
+    if report.wants("blocks") {
+        blocks(report);
+    }
+    if report.wants("output") {
+        output(report);
+    }
+    if report.wants("old sessions") {
+        old_sessions(report);
     }
 }
 
@@ -75,9 +92,11 @@ fn idle(report: &mut Report) {
 }
 
 /// A hundred chunks a second.
-fn stream(report: &mut Report) {
-    let mut terminal = Terminal::flooded(SIZE);
-    let secs: u64 = report.pick(600, 9);
+fn stream(report: &mut Report, size: (u16, u16)) {
+    let name = |what: &str| format!("{}x{}, 100 chunks/s: {what}", size.0, size.1);
+    let mut terminal = Terminal::flooded(size);
+    let long = if std::env::var_os(LONG).is_some() { 600 } else { 60 };
+    let secs: u64 = report.pick(long, 9);
     let part = Duration::from_secs(report.pick(10, 3));
     terminal.prompt(&format!("pace {} 10", secs * 100));
     let share = |terminal: &mut Terminal| {
@@ -93,10 +112,10 @@ fn stream(report: &mut Report) {
     terminal.pass(Duration::from_secs(secs).saturating_sub(part * 2));
     let (last, last_bytes) = share(&mut terminal);
     terminal.until("DONE-2");
-    report.add(("stream", "100 chunks/s: CPU at first"), first, "% of a core", 3.0, 15.0);
-    report.add(("stream", "100 chunks/s: CPU at the end"), last, "% of a core", 3.0, 15.0);
+    report.add(("stream", &name("CPU at first")), first, "% of a core", 3.0, 15.0);
+    report.add(("stream", &name("CPU at the end")), last, "% of a core", 3.0, 15.0);
     report.add(
-        ("stream", "100 chunks/s: bytes to the terminal"),
+        ("stream", &name("bytes to the terminal")),
         first_bytes.max(last_bytes),
         "KB/s",
         40.0,
@@ -130,9 +149,9 @@ fn spinner(report: &mut Report) {
 }
 
 /// So many chunks at once; keys are pressed meanwhile.
-fn pour(report: &mut Report, chunks: u32, target: f64, gate: f64) {
-    let name = |what: &str| format!("{chunks} chunks at once: {what}");
-    let mut terminal = Terminal::flooded(SIZE);
+fn pour(report: &mut Report, size: (u16, u16), chunks: u32, (target, gate): (f64, f64)) {
+    let name = |what: &str| format!("{}x{}, {chunks} chunks at once: {what}", size.0, size.1);
+    let mut terminal = Terminal::flooded(size);
     terminal.prompt(&format!("flood {chunks}"));
     let began = Instant::now();
     let done = terminal.until("DONE-2");
@@ -157,8 +176,12 @@ fn pour(report: &mut Report, chunks: u32, target: f64, gate: f64) {
     let page = (terminal.probe().cpu - before) * 1e3 / 5.0;
     report.add(("pour", &name("CPU of a page up afterwards")), page, "ms", 5.0, 25.0);
 
-    // Keys while it pours, then Esc.
-    let mut terminal = Terminal::flooded(SIZE);
+    keys_in_a_flood(report, size, &name);
+}
+
+/// Keys while it pours, then Esc.
+fn keys_in_a_flood(report: &mut Report, size: (u16, u16), name: &dyn Fn(&str) -> String) {
+    let mut terminal = Terminal::flooded(size);
     terminal.prompt("flood 100000000");
     terminal.pass(Duration::from_millis(300));
     let mut delays = Vec::new();
@@ -181,15 +204,113 @@ fn pour(report: &mut Report, chunks: u32, target: f64, gate: f64) {
     );
     terminal.send("\x15");
     terminal.pass(Duration::from_millis(100));
-    let pressed = Instant::now();
-    terminal.send("\x1b");
-    let ended = terminal.until("STOPPED-2");
+    let mut reached = Vec::new();
+    for prompt in 2..2 + report.pick(9, 5) {
+        if prompt > 2 {
+            terminal.prompt("flood 100000000");
+            terminal.pass(Duration::from_millis(300));
+        }
+        let pressed = now_ns() as f64;
+        terminal.send("\x1b");
+        let answer = format!("STOPPED-{prompt} at ");
+        terminal.until_true(&answer, |screen| {
+            screen.split(&answer).nth(1).is_some_and(|rest| rest.contains('.'))
+        });
+        reached.push((terminal.number_after(&answer) - pressed) / 1e6);
+        terminal.pass(Duration::from_millis(300));
+    }
+    let esc = median(&reached);
     report.add(
-        ("pour", &name("Esc to the agent's answer on the screen")),
-        (ended - pressed).as_secs_f64() * 1e3,
+        ("pour", &name("Esc meanwhile, until the agent has read it")),
+        esc,
         "ms",
-        50.0,
-        1000.0,
+        20.0,
+        200.0,
     );
-    assert!(!terminal.screen().is_empty());
+}
+
+/// Many blocks: a frame in which one scrolls, and another width.
+fn blocks(report: &mut Report) {
+    for (count, target) in [(2_000, 2.0), (20_000, 3.0)] {
+        let name = |what: &str| format!("{count} blocks: {what}");
+        let mut terminal = Terminal::flooded(SIZE);
+        terminal.prompt(&format!("blocks {count}"));
+        terminal.until("DONE-2");
+        terminal.pass(Duration::from_millis(500));
+        let mut frames = Vec::new();
+        for n in 0..40 {
+            let before = terminal.probe().cpu;
+            terminal.send(if n < 20 { "\x1b[5~" } else { "\x1b[6~" });
+            terminal.pass(Duration::from_millis(40));
+            frames.push((terminal.probe().cpu - before) * 1e3);
+        }
+        let p95 = percentile(&frames, 0.95);
+        report.add(("blocks", &name("CPU of a page and its frame, p95")), p95, "ms", target, 15.0);
+        let mut redrawn = Vec::new();
+        for columns in [90, 140, 70, 120, 100] {
+            terminal.resize((columns, 40));
+            let began = Instant::now();
+            let done = terminal.until_true("a frame", |_| true);
+            redrawn.push((done - began).as_secs_f64() * 1e3);
+            terminal.pass(Duration::from_millis(100));
+        }
+        report.add(
+            ("blocks", &name("redrawn after a resize")),
+            median(&redrawn),
+            "ms",
+            50.0,
+            250.0,
+        );
+    }
+}
+
+/// Commands of a megabyte of output each: memory has an end, the disk has the rest.
+fn output(report: &mut Report) {
+    let count: u64 = report.pick(2_000, 200);
+    let name = |what: &str| format!("{count} commands of 1 MB: {what}");
+    let mut terminal = Terminal::flooded(SIZE);
+    terminal.prompt(&format!("tools {count} 1024"));
+    terminal.until("DONE-2");
+    terminal.pass(Duration::from_secs(1));
+    let reading = terminal.probe();
+    report.add(("output", &name("peak memory")), reading.peak, "MiB", 128.0, 160.0);
+    // What is neither on disk nor in memory is lost.
+    let kept = terminal.kept() as f64 / 1024.0 / 1024.0 + reading.rss;
+    report.add(
+        ("output", &name("lost to the pager")),
+        (count as f64 - kept).max(0.0),
+        "MB",
+        0.0,
+        0.0,
+    );
+}
+
+/// A list of ten thousand old sessions, and one of them opened.
+fn old_sessions(report: &mut Report) {
+    let mut terminal = Terminal::flooded(SIZE);
+    terminal.send("/resume");
+    terminal.until("/resume");
+    terminal.pass(Duration::from_millis(300));
+    let pressed = Instant::now();
+    terminal.send("\r");
+    let shown = terminal.until("Session number");
+    let list = (shown - pressed).as_secs_f64() * 1e3;
+    report.add(("old sessions", "a list of 10,000"), list, "ms", 100.0, 500.0);
+    terminal.send("\x1b");
+    terminal.pass(Duration::from_millis(300));
+    let megabytes = report.pick(60, 20);
+    terminal.prompt(&format!("/resume big-{megabytes}"));
+    let answers = |screen: &str| screen.contains("BEGAN at") || screen.contains("Answer ");
+    terminal.until_true("the first screen", answers);
+    let first = now_ns();
+    terminal.until("LOADED");
+    let all = now_ns();
+    terminal.send("\x1b[1;5H");
+    terminal.until("BEGAN at");
+    let began = terminal.number_after("BEGAN at ");
+    let name = |what: &str| format!("{megabytes} MB opened: {what}");
+    let (first, all) = ((first as f64 - began) / 1e6, (all as f64 - began) / 1e6);
+    report.add(("old sessions", &name("data to the first screen")), first, "ms", 300.0, 1500.0);
+    report.add(("old sessions", &name("data to the last of it")), all, "ms", 5000.0, 30_000.0);
+    report.add(("old sessions", &name("peak memory")), terminal.probe().peak, "MiB", 256.0, 400.0);
 }

@@ -92,6 +92,11 @@ impl Decoder {
         self.paste.is_none() && !self.pending.is_empty()
     }
 
+    /// Whether all that is held back is an escape, which may be the key.
+    pub fn holds_escape(&self) -> bool {
+        self.paste.is_none() && self.pending == [0x1b]
+    }
+
     /// Takes bytes and returns the events that are complete.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<TermEvent> {
         self.pending.extend_from_slice(bytes);
