@@ -215,9 +215,9 @@ impl Settings {
         if current.as_ref().is_some_and(usable) || self.models.is_empty() {
             return None;
         }
-        // A session without any model is better off with one that the engine may refuse: it calls
-        // all of them unusable when it only misses the session's own.
-        let any = || self.models.first().filter(|_| current.is_none());
+        // The engine calls all of them unusable when it only misses the session's own: one that it
+        // may refuse is better than a turn that must fail.
+        let any = || current.as_ref().copied().or(self.models.first());
         let first = self.models.iter().find(usable).or_else(any)?;
         Some(Change::Model(first.reference.clone()))
     }

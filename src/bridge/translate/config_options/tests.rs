@@ -268,7 +268,7 @@ fn a_session_without_a_model_gets_one_even_when_all_are_called_unusable() {
     settings.apply_snapshot(
         &json!({"settings": {"model": {"available": available, "current": current}}}),
     );
-    assert_eq!(settings.repair(), None, "there is no better one");
+    assert_eq!(settings.repair(), Some(Change::Model(reference("lab", "small"))));
 }
 
 #[test]
