@@ -4,6 +4,7 @@
 use serde_json::value::RawValue;
 
 use super::settings::Change;
+use super::turn::Stage;
 use super::{Machine, ReqId};
 use crate::bridge::engine::EngineError;
 use crate::bridge::engine::v4::commands::Command;
@@ -28,16 +29,15 @@ pub(crate) enum Cont {
     Send {
         n: u64,
     },
-    BusyRetry {
-        n: u64,
-    },
     /// A prompt that waited in the engine's queue may have been dropped.
     Dropped {
         /// Its number.
         n: u64,
     },
-    Backoff {
+    /// The prompt is sent once more, if it still stands there.
+    SendAgain {
         n: u64,
+        stage: Stage,
     },
     FinishBy {
         n: u64,
@@ -223,9 +223,8 @@ impl Machine {
 
     pub(crate) fn resume_timer(&mut self, cont: Cont) {
         match cont {
-            Cont::BusyRetry { n } => self.retry_busy(n),
+            Cont::SendAgain { n, stage } => self.send_again_now(n, stage),
             Cont::Dropped { n } => self.send_dropped(n),
-            Cont::Backoff { n } => self.retry_now(n),
             Cont::FinishBy { n } => self.turn_is_over(n),
             Cont::StopSlow => self.stop_is_slow(),
             Cont::StopAnswer { n } => self.answer_by_deadline(n),

@@ -283,18 +283,23 @@ impl Machine {
             )
             .data(json!({"type": "busy", "waitedMs": now.saturating_sub(since)}))));
         }
-        turn.stage = Stage::Busy;
         let step = BUSY_STEPS.get(turn.busy_tries).or(BUSY_STEPS.last()).copied().unwrap_or(500);
         turn.busy_tries += 1;
-        let n = turn.n;
-        let token = self.timer(Duration::from_millis(step), Cont::BusyRetry { n });
+        self.send_after(step, Stage::Busy);
+    }
+
+    /// Sends again after that many milliseconds, unless something wakes the turn before.
+    fn send_after(&mut self, wait: u64, stage: Stage) {
+        let Some(n) = self.turn.as_ref().map(|turn| turn.n) else { return };
+        let token = self.timer(Duration::from_millis(wait), Cont::SendAgain { n, stage });
         if let Some(turn) = self.turn.as_mut() {
+            turn.stage = stage;
             turn.deadline = Some(token);
         }
     }
 
-    pub(crate) fn retry_busy(&mut self, n: u64) {
-        if self.turn_is(n, Stage::Busy) {
+    pub(crate) fn send_again_now(&mut self, n: u64, stage: Stage) {
+        if self.turn_is(n, stage) {
             self.send_again();
         }
     }
@@ -443,7 +448,6 @@ impl Machine {
         self.close_cards(CardEnd::Failed);
         let Some(turn) = self.turn.as_mut() else { return };
         turn.attempt += 1;
-        turn.stage = Stage::Backoff;
         turn.turn_id = None;
         turn.renamed = None;
         let (n, attempt) = (turn.n, turn.attempt);
@@ -456,16 +460,7 @@ impl Machine {
             RETRY_STEPS.len()
         );
         self.warn(&title, Some(&problem.message));
-        let token = self.timer(Duration::from_millis(wait), Cont::Backoff { n });
-        if let Some(turn) = self.turn.as_mut() {
-            turn.deadline = Some(token);
-        }
-    }
-
-    pub(crate) fn retry_now(&mut self, n: u64) {
-        if self.turn_is(n, Stage::Backoff) {
-            self.send_again();
-        }
+        self.send_after(wait, Stage::Backoff);
     }
 
     /// The engine died under this prompt. True when the prompt will be sent again.
