@@ -43,11 +43,13 @@ pub fn foreign(
     })?;
     let last_words = agent.last_words();
     let trace = Trace::of(config);
+    let said = Arc::new(agent.said());
     let source = AgentSource::metered(move || {
         let mut agent = agent.clone();
         let taken = Arc::new(agent.gauge());
         (traced(agent, &trace), taken)
-    });
+    })
+    .quoted_by(said);
     Ok((source, last_words))
 }
 

@@ -26,7 +26,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::{Notify, watch};
 
 use crate::bridge::engine::lines::{Line, LineBuffer};
-use crate::process::{Child, ChildSpec, TERM_GRACE};
+use crate::process::{Child, ChildSpec, StderrTail, TERM_GRACE};
 
 /// Longest line an agent may send; what is longer is skipped.
 const MAX_LINE: usize = 128 * 1024 * 1024;
@@ -44,6 +44,7 @@ pub struct ForeignAgent {
     args: Vec<OsString>,
     cwd: Option<PathBuf>,
     last_words: watch::Sender<Option<String>>,
+    stderr: watch::Sender<Option<StderrTail>>,
     backlog: Option<Arc<Backlog>>,
 }
 
@@ -82,6 +83,7 @@ impl ForeignAgent {
             args: words.map(OsString::from).collect(),
             cwd,
             last_words: watch::Sender::new(None),
+            stderr: watch::Sender::new(None),
             backlog: None,
         })
     }
@@ -90,6 +92,12 @@ impl ForeignAgent {
     /// By the time the connection is closed for that reason, the words are there.
     pub fn last_words(&self) -> watch::Receiver<Option<String>> {
         self.last_words.subscribe()
+    }
+
+    /// The newest lines of the running agent's standard error; of any clone that was started last.
+    pub fn said(&self) -> impl Fn() -> Vec<String> + Send + Sync + 'static {
+        let stderr = self.stderr.subscribe();
+        move || stderr.borrow().as_ref().map(|tail| tail.lines(LAST_WORDS)).unwrap_or_default()
     }
 
     /// The program's name, for messages.
@@ -185,6 +193,7 @@ impl ConnectTo<Client> for ForeignAgent {
         };
         let mut child = Child::spawn(&spec)
             .map_err(|err| failure(format!("the agent {name} could not be started: {err}"), &[]))?;
+        drop(self.stderr.send_replace(Some(child.stderr())));
         let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failure(format!("the agent {name} has no pipes"), &[]));
         };
@@ -412,6 +421,21 @@ mod tests {
             words.contains("no key in the lock") && words.contains("exit status: 3"),
             "{words}"
         );
+    }
+
+    #[tokio::test]
+    async fn an_agent_that_lives_and_does_not_answer_can_be_quoted() {
+        let agent = agent("echo waiting for the licence >&2; exec cat >/dev/null");
+        let said = agent.said();
+        let mut stderr = agent.stderr.subscribe();
+        let connected = tokio::spawn(talk(agent));
+        let heard = async {
+            let mut tail = stderr.wait_for(Option::is_some).await.unwrap().clone().unwrap();
+            tail.next_line().await;
+        };
+        tokio::time::timeout(Duration::from_secs(20), heard).await.expect("a line in time");
+        assert_eq!(said(), ["waiting for the licence"]);
+        connected.abort();
     }
 
     #[tokio::test]

@@ -421,6 +421,14 @@ impl StderrTail {
         ring.lines.iter().skip(ring.lines.len().saturating_sub(limit)).cloned().collect()
     }
 
+    /// Waits for something new, or the end.
+    #[cfg(test)]
+    pub(crate) async fn next_line(&mut self) {
+        if self.0.borrow().lines.is_empty() {
+            self.0.changed().await.ok();
+        }
+    }
+
     /// Waits until the child's standard error is closed; what came before is in the tail then.
     pub async fn closed(&mut self) {
         while self.0.changed().await.is_ok() {}

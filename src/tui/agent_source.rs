@@ -50,27 +50,46 @@ impl fmt::Debug for TakenBy {
 }
 
 /// Starts an agent, again and again if need be.
-pub struct AgentSource(Box<dyn FnMut() -> StartedAgent + Send>);
+pub struct AgentSource {
+    start: Box<dyn FnMut() -> StartedAgent + Send>,
+    said: Option<Said>,
+}
+
+/// The newest lines that the agent wrote to its standard error, while it lives.
+pub type Said = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
 
 impl AgentSource {
     /// An agent that needs no gauge.
     pub fn new<A: ConnectTo<Client>>(mut start: impl FnMut() -> A + Send + 'static) -> Self {
-        Self(Box::new(move || StartedAgent::new(start())))
+        Self { start: Box::new(move || StartedAgent::new(start())), said: None }
     }
 
     /// An agent that wants to be told what was taken.
     pub fn metered<A: ConnectTo<Client>>(
         mut start: impl FnMut() -> (A, Taken) + Send + 'static,
     ) -> Self {
-        Self(Box::new(move || {
+        let start = Box::new(move || {
             let (agent, taken) = start();
             StartedAgent { agent: DynConnectTo::new(agent), taken: TakenBy::new(taken) }
-        }))
+        });
+        Self { start, said: None }
+    }
+
+    /// The agent can be quoted while it lives: what it says on standard error is known.
+    #[must_use]
+    pub fn quoted_by(mut self, said: Said) -> Self {
+        self.said = Some(said);
+        self
+    }
+
+    /// Tells what the agent says on standard error, as far as anybody knows.
+    pub fn said(&self) -> Said {
+        self.said.clone().unwrap_or_else(|| Arc::new(Vec::new))
     }
 
     /// Starts one.
     pub fn start(&mut self) -> StartedAgent {
-        (self.0)()
+        (self.start)()
     }
 }
 

@@ -19,7 +19,7 @@ use super::roots::Roots;
 use super::terminals::Terminals;
 use super::wire::{self, AnyRequest, AnyUpdate};
 use super::{ClientOptions, Order, Outbox};
-use crate::tui::agent_source::AgentSource;
+use crate::tui::agent_source::{AgentSource, Said};
 use crate::tui::msg::{AgentCmd, AgentMsg, Failure, Opening, QueueChange};
 
 /// How long an agent may take to answer `initialize`.
@@ -83,6 +83,7 @@ async fn life(
     let flow = Arc::new(Flow::default());
     let relay = Relay { started: source.start(), flow: flow.clone() };
     let (incoming_tx, incoming) = mpsc::channel::<Incoming>(INCOMING);
+    let said = source.said();
     let updates = to_loop.clone();
     let outcome = Client
         .v1()
@@ -122,7 +123,7 @@ async fn life(
                 options,
                 to_loop,
             };
-            Ok(conversation.run(orders, incoming).await)
+            Ok(conversation.run(orders, incoming, &said).await)
         })
         .await;
     match outcome {
@@ -146,6 +147,7 @@ impl Conversation<'_> {
         &mut self,
         orders: &mut mpsc::Receiver<Order>,
         mut incoming: mpsc::Receiver<Incoming>,
+        said: &Said,
     ) -> End {
         let cx = self.cx.clone();
         let initialize = self.request("initialize", &wire::initialize_params());
@@ -169,6 +171,7 @@ impl Conversation<'_> {
                         Ok(Err(failure)) => return End::Gone(failure),
                         Err(_elapsed) => return End::Gone(Failure {
                             message: format!("no answer to initialize within {} s", INITIALIZE_LIMIT.as_secs()),
+                            detail: said(),
                             ..Failure::default()
                         }),
                     };
@@ -407,4 +410,37 @@ pub(super) fn failure(error: &Error) -> Failure {
         _ => {}
     }
     Failure { code: i64::from(i32::from(error.code)), message: error.message.clone(), detail, data }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_agent_that_never_answers_initialize_is_told_with_what_it_says() {
+        let silent = || {
+            Agent.v1().on_receive_request(
+                async move |_request: AnyRequest, responder: Responder<Value>, _cx| {
+                    std::future::pending::<()>().await;
+                    responder.respond(Value::Null)
+                },
+                agent_client_protocol::on_receive_request!(),
+            )
+        };
+        let said = Arc::new(|| vec!["waiting for the licence".to_owned()]);
+        let source = AgentSource::new(silent).quoted_by(said);
+        let (_orders, orders_rx) = mpsc::channel(1);
+        let (to_loop, mut messages) = mpsc::channel(16);
+        let options = ClientOptions { cwd: "/".into(), env: Vec::new() };
+        let outbox = Outbox { messages: to_loop, hurry: Arc::default() };
+        let serving = tokio::spawn(serve(source, options, orders_rx, outbox));
+        let told = tokio::time::timeout(INITIALIZE_LIMIT * 2, messages.recv()).await;
+        let told = told.map(|parcel| parcel.map(|parcel| parcel.message));
+        let Ok(Some(AgentMsg::Gone(failure))) = told else { panic!("{told:?}") };
+        assert!(failure.message.contains("no answer to initialize"), "{failure:?}");
+        assert_eq!(failure.detail, ["waiting for the licence"]);
+        serving.abort();
+    }
 }
