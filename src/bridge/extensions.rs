@@ -71,6 +71,14 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_tells_of_every_method() {
+        let readme = include_str!("../../README.md");
+        for method in advertised() {
+            assert!(readme.contains(&format!("`{method}`")), "{method}");
+        }
+    }
+
+    #[test]
     fn other_methods_are_not_ours() {
         for method in ["lab/unknown", "_lab/x", "session/prompt", "_zcode/", "_zcode/nothing"] {
             assert_eq!(name_of(method), None, "{method}");
