@@ -92,6 +92,21 @@ const PROMISES: &[(&str, &[&str])] = &[
         ],
     ),
     ("Ctrl-X", &["a_guide_that_is_taken_in_stands_where_it_was_taken_in"]),
+    (
+        "Alt-Q",
+        &[
+            "the_queue_is_a_list_with_its_keys",
+            "a_prompt_that_is_deleted_here_can_be_brought_back",
+            "messages_of_the_agents_are_changed_by_asking_it",
+        ],
+    ),
+    (
+        "Alt-A, Alt-O",
+        &[
+            "a_look_into_a_nested_subagent_knows_the_way_back",
+            "one_subagent_is_cancelled_by_its_own_session",
+        ],
+    ),
     ("`/`", &["the_keys_of_the_readme_open_what_they_say"]),
     ("Alt-L", &["the_steps_of_a_plan_stay_in_sight_above_the_composer"]),
     ("Shift-Tab", &["the_keys_of_the_readme_open_what_they_say"]),
