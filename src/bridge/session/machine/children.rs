@@ -74,6 +74,24 @@ impl Children {
         ids.sort_unstable();
         ids
     }
+
+    /// Its turn has ended and so has its card, or the child it is a child of is gone, whose rows would have told.
+    fn is_over(&self, id: &str) -> bool {
+        self.running.get(id).is_some_and(|it| {
+            let orphan =
+                it.parent_session.as_ref().is_some_and(|parent| !self.running.contains_key(parent));
+            it.turn_over && (it.end.is_some() || orphan)
+        })
+    }
+
+    /// The children of a child that have not ended.
+    fn left_by(&self, parent: &str) -> Vec<String> {
+        let left = |it: &Child| it.parent_session.as_deref() == Some(parent) && it.end.is_none();
+        let mut ids: Vec<String> =
+            self.running.iter().filter(|(_, it)| left(it)).map(|(id, _)| id.clone()).collect();
+        ids.sort_unstable();
+        ids
+    }
 }
 
 /// What is known when a child is first heard of.
@@ -331,8 +349,7 @@ impl Machine {
                 _ => self.show_child_fact(id, fact),
             }
         }
-        let child = self.v4.children.running.get(id);
-        if child.is_some_and(|it| it.turn_over && it.end.is_some()) {
+        if self.v4.children.is_over(id) {
             self.close_child(id);
         }
     }
@@ -421,6 +438,22 @@ impl Machine {
             self.for_parent(parent.as_deref(), acp::SessionUpdate::SubagentUpdate(update));
         }
         self.drop_child(id);
+        self.end_those_left_by(id, end);
+    }
+
+    /// Nobody tells of a grandchild's end once the child's own rows are not read any more: what the child waited for
+    /// ended with it, and what runs in the background is over when its own turn is.
+    fn end_those_left_by(&mut self, parent: &str, end: CardEnd) {
+        for id in self.v4.children.left_by(parent) {
+            let works = &self.v4.works;
+            let in_background =
+                works.iter().any(|it| it.child_session_id.as_deref() == Some(id.as_str()));
+            if self.v4.children.is_over(&id) {
+                self.close_child(&id);
+            } else if !in_background {
+                self.child_ended(&id, end);
+            }
+        }
     }
 
     fn drop_child(&mut self, id: &str) {

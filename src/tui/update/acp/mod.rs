@@ -3,6 +3,8 @@
 //! Owns the reading of `session/update`. Never fails: what it does not know becomes a plain card.
 //! Called by the application for every update, live or replayed.
 
+mod wording;
+
 use std::fmt::Write as _;
 
 use agent_client_protocol::v1::schema as acp;
@@ -369,7 +371,7 @@ fn part(
                     Some(ToolPart::Text(body)) => body,
                     _ => Body::with_cap(OUTPUT_CAP),
                 };
-                body.replace(&text, spills);
+                body.replace(wording::report(&text), spills);
                 ToolPart::Text(body)
             }
             other => ToolPart::Label(label(other)),
@@ -418,13 +420,12 @@ fn set_input(card: &mut ToolCall, input: Option<&Value>, spills: &mut SpillQueue
     if let Some(command) = command_of(input) {
         card.command = Some(command);
     }
-    let text = match input {
-        Value::String(text) => text.clone(),
-        Value::Null => return,
-        Value::Object(fields) if fields.is_empty() => return,
-        other => serde_json::to_string_pretty(other).unwrap_or_default(),
-    };
-    card.input.replace(&text, spills);
+    if let Some(title) = wording::title(&card.title, Some(input)) {
+        card.title = title;
+    }
+    if let Some(text) = wording::input(input) {
+        card.input.replace(&text, spills);
+    }
 }
 
 /// The command line in a tool's input: a string, or a list of words.

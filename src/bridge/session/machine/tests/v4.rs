@@ -450,6 +450,25 @@ fn children_of_children_are_followed_and_a_hundred_at_once_but_no_more() {
 }
 
 #[test]
+fn a_child_that_ends_takes_what_it_waited_for_with_it() {
+    let mut b = Bench::v4_with(|seed| seed.traits.subagents = true);
+    b.running_v4();
+    child_starts(&mut b);
+    let grandchild = json!({"op": "row.appended", "row": {"rowId": 2, "turnId": "k", "kind": "subagent", "parentToolCallId": "call_b", "status": "running", "childSessionId": "grandkid"}});
+    b.ops("kid", 2, &[grandchild]);
+    let ended = json!({"op": "row.upserted", "row": {"rowId": 1, "kind": "subagent", "status": "success", "childSessionId": "kid"}});
+    b.ops(SID, 1, &[ended]);
+    b.pass(1_000);
+    b.pass(1_000);
+    let over = b.child_updates.iter().any(|(session, update)| {
+        let acp::SessionUpdate::SubagentUpdate(it) = update else { return false };
+        let idle = matches!(it.state.value(), Some(acp::StateUpdate::Idle(_)));
+        session == "kid" && &*it.session_id.0 == "grandkid" && idle
+    });
+    assert!(over, "{:?}", b.child_updates);
+}
+
+#[test]
 fn one_child_can_be_cancelled_alone() {
     let mut b = Bench::v4();
     b.running_v4();
