@@ -101,8 +101,13 @@ async fn a_hung_engine_does_not_hold_a_cancel_up() {
     let began = Instant::now();
     assert_eq!(desk.stop_reason(id).await, "cancelled");
     assert!(began.elapsed() <= Duration::from_secs(3), "{:?}", began.elapsed());
+    let began = Instant::now();
     let next = desk.prompt(&session, "echo alive");
     let answer = desk.answer(next).await;
     assert!(answer.is_ok(), "{answer:?}");
+    // The hung engine is ended and another one works.
+    assert!(began.elapsed() <= Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(desk.text(&session).contains("alive"));
+    assert_eq!(desk.player.started(), 2);
     desk.end().await;
 }

@@ -73,20 +73,32 @@ async fn a_prompt_during_a_turn_waits_for_its_end_and_both_are_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_preempts_the_running_turn_and_those_that_wait_but_not_the_next() {
-    // An engine without the V4 channel: what waits, waits in the bridge.
-    let mut desk = Desk::new(Options { profile: "0.15".parse().unwrap(), ..paced() }).await;
-    let session = desk.open().await;
-    let first = desk.prompt(&session, "slow");
-    desk.until(&session, |u| u["sessionUpdate"] == "tool_call").await;
-    let waiting = desk.prompt(&session, "echo never said");
-    desk.cancel(&session);
-    let next = desk.prompt(&session, "echo the next");
-    assert_eq!(desk.stop_reason(first).await, "cancelled");
-    assert_eq!(desk.stop_reason(waiting).await, "cancelled");
-    assert_eq!(desk.stop_reason(next).await, "end_turn");
-    let text = desk.text(&session);
-    assert!(text.contains("the next") && !text.contains("never said"), "{text}");
-    desk.end().await;
+    for profile in ["0.15", "0.16.5", "0.16.9"] {
+        for after in [0, 1, 2, 5, 50, 400] {
+            let case = format!("{profile}, cancelled after {after} ms");
+            let options = Options { profile: profile.parse().unwrap(), ..paced() };
+            let mut desk = Desk::new(options).await;
+            let session = desk.open().await;
+            let first = desk.prompt(&session, "slow");
+            desk.until(&session, |u| u["sessionUpdate"] == "tool_call").await;
+            let waiting = desk.prompt(&session, "echo never said");
+            if after > 0 {
+                desk.pass(Duration::from_millis(after)).await;
+            }
+            desk.cancel(&session);
+            let next = desk.prompt(&session, "echo the next");
+            assert_eq!(desk.stop_reason(first).await, "cancelled", "{case}");
+            assert_eq!(desk.stop_reason(waiting).await, "cancelled", "{case}");
+            assert_eq!(desk.stop_reason(next).await, "end_turn", "{case}");
+            desk.pass(Duration::from_mins(1)).await;
+            let text = desk.text(&session);
+            assert!(text.contains("the next"), "{case}: {text}");
+            // Merged before the cancel, it stands in the text of the turn that was cancelled.
+            let run = text.replace("> echo never said", "");
+            assert!(!run.contains("never said"), "{case}: {text}");
+            desk.end().await;
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

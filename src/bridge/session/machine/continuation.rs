@@ -50,6 +50,10 @@ pub(crate) enum Cont {
     StopV4 {
         aimed: bool,
     },
+    StopLegacy {
+        n: u64,
+    },
+    StopUnanswered,
     StopSlow,
     StopAnswer {
         n: u64,
@@ -82,6 +86,9 @@ pub(crate) enum Cont {
     QueueIsIdle,
     TakenOut {
         req: ReqId,
+    },
+    RevokedTakenOut {
+        job: u64,
     },
     ChildEnd {
         child: String,
@@ -182,6 +189,8 @@ impl Machine {
             Cont::UsageBase => self.on_usage_baseline(reply),
             Cont::UsageEnd { n } => self.on_usage_end(n, reply),
             Cont::StopV4 { aimed } => self.on_v4_stop(aimed, reply),
+            Cont::StopLegacy { n } => self.on_legacy_stop(n, &reply),
+            Cont::StopUnanswered => self.on_unanswered_stopped(&reply),
             Cont::HardClosed { n } => self.on_hard_closed(n),
             Cont::V4Flow => self.on_v4_flow(reply),
             Cont::V4Subscribe { topic } => self.on_v4_subscribed(&topic, reply),
@@ -195,6 +204,7 @@ impl Machine {
                 self.on_queue_command(req, &command, tries, reply);
             }
             Cont::TakenOut { req } => self.on_taken_out(req, reply),
+            Cont::RevokedTakenOut { job } => self.on_revoked_taken_out(job, reply),
             Cont::Gap => self.on_gap_reply(reply),
             Cont::MissingEnd { n } => self.on_missing_end(n, reply),
             Cont::ProbeEvents { n } => self.on_probe_events(n, reply),

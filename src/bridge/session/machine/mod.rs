@@ -19,6 +19,7 @@ mod link;
 mod opening;
 mod queue;
 mod recovery;
+mod revoked;
 mod settings;
 mod signals;
 mod steer;
@@ -373,6 +374,8 @@ pub(crate) struct Machine {
     job: Option<extensions::RunningJob>,
     v4: v4::V4,
     steers: steer::Steers,
+    /// What the user took back.
+    revoked: revoked::RevokedList,
     /// The engine's state revision, for commands that are decided on it.
     revision: Option<u64>,
     signals: signals::Signals,
@@ -410,6 +413,7 @@ impl Machine {
             compact: compact::CompactState::default(),
             job: None,
             v4: v4::V4::new(&seed.nonce),
+            revoked: revoked::RevokedList::default(),
             steers: steer::Steers::new(seed.steer_limits, seed.engine_sid.is_some()),
             revision: None,
             signals: signals::Signals::default(),

@@ -129,7 +129,7 @@ fn is_plain(queue: &Queue) -> bool {
     queue.items.is_empty() && queue.auto_drain != Some(false) && queue.pause_reason.is_none()
 }
 
-fn is_stale(refusal: &commands::Refusal) -> bool {
+pub(super) fn is_stale(refusal: &commands::Refusal) -> bool {
     let code = refusal.reason_code.as_deref();
     matches!(code, Some("guard.revisionMismatch" | "guard.baseRevisionRequired"))
 }

@@ -10,6 +10,7 @@ use agent_client_protocol::v1::schema as acp;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::revoked::Revoked;
 use super::turn::{Queued, Stage};
 use super::{Cont, Machine, ReqId, Token, invalid_params};
 use crate::bridge::engine::EngineError;
@@ -21,6 +22,8 @@ use crate::bridge::translate::prompt::{self, SendInput};
 
 /// How long an idle engine may leave a prompt of ours in its queue.
 pub(super) const IDLE_WITHIN: Duration = Duration::from_secs(5);
+/// Nobody knows whether the engine took it.
+const UNANSWERED: &str = "guide.unanswered";
 /// How many texts may wait for their verdict.
 const MAX_STEERS: usize = 64;
 
@@ -66,8 +69,20 @@ pub(super) enum Seat {
     Own(Option<String>),
 }
 
+/// A prompt with its verdict.
+struct Asked {
+    job: u64,
+    req: ReqId,
+    input: SendInput,
+    commands: Vec<String>,
+}
+
 #[derive(Debug)]
 pub(super) struct Rider {
+    /// What it was while it waited for its verdict.
+    job: u64,
+    /// The commands it was sent by.
+    commands: Vec<String>,
     pub(super) req: ReqId,
     pub(super) input: SendInput,
     pub(super) verdict: Verdict,
@@ -143,7 +158,8 @@ impl Machine {
     fn add_steer(&mut self, asker: Asker, input: SendInput) {
         if self.steers.jobs.len() >= MAX_STEERS {
             let verdict = failed("guide.tooMany", "too many messages wait for the running turn");
-            return self.steer_verdict(asker, input, false, verdict);
+            let job = Job { id: 0, asker, input, guide: None, cancelled: false };
+            return self.steer_verdict(job, verdict);
         }
         let id = self.next;
         self.next += 1;
@@ -172,7 +188,7 @@ impl Machine {
                 }
                 let Some(job) = self.steers.jobs.remove(at) else { return };
                 let verdict = Verdict { outcome: Outcome::PromptRequired, ..Verdict::default() };
-                self.steer_verdict(job.asker, job.input, job.cancelled, verdict);
+                self.steer_verdict(job, verdict);
                 continue;
             }
             let sent = self.turn.as_ref().is_none_or(super::Turn::is_live);
@@ -196,7 +212,7 @@ impl Machine {
             Step::Settled(verdict) => {
                 let Some(at) = self.steers.jobs.iter().position(|it| it.id == id) else { return };
                 let Some(job) = self.steers.jobs.remove(at) else { return };
-                self.steer_verdict(job.asker, job.input, job.cancelled, verdict);
+                self.steer_verdict(job, verdict);
                 self.arm_steer_timer();
             }
         }
@@ -213,8 +229,11 @@ impl Machine {
 
     pub(crate) fn on_steer_reply(&mut self, id: u64, reply: Result<Box<RawValue>, EngineError>) {
         let now = self.now.ms;
-        let Some(guide) = self.guide_of(id) else { return };
-        let step = match reply.and_then(|raw| failure::parse(&raw)) {
+        let reply = reply.and_then(|raw| failure::parse(&raw));
+        let Some(guide) = self.guide_of(id) else {
+            return self.on_revoked_reply(id, reply.map(|answer| commands::reply(&answer)));
+        };
+        let step = match reply {
             Ok(answer) => guide.on_reply(&commands::reply(&answer), now),
             Err(error) => guide.on_error(&refusal_of(&error), now),
         };
@@ -282,7 +301,14 @@ impl Machine {
         self.pump_steers();
     }
 
-    fn steer_verdict(&mut self, asker: Asker, input: SendInput, cancelled: bool, verdict: Verdict) {
+    fn steer_verdict(&mut self, job: Job, verdict: Verdict) {
+        if job.cancelled && verdict.outcome != Outcome::Injected {
+            return self.cancelled_verdict(&job, verdict);
+        }
+        if job.cancelled {
+            self.revoked_is_settled(job.id);
+        }
+        let Job { id, asker, input, guide, .. } = job;
         match asker {
             Asker::Steering { req, prompt_required: false }
                 if verdict.outcome == Outcome::PromptRequired =>
@@ -290,22 +316,63 @@ impl Machine {
                 self.steer_idle(req, false, input);
             }
             Asker::Steering { req, .. } => self.respond(req, Ok(receipt(&verdict))),
-            Asker::Prompt { req } => self.prompt_verdict(req, input, cancelled, verdict),
+            Asker::Prompt { req } => {
+                let commands = guide.map(|it| it.command_ids().map(str::to_owned).collect());
+                let commands = commands.unwrap_or_default();
+                self.prompt_verdict(Asked { job: id, req, input, commands }, verdict);
+            }
         }
     }
 
-    fn prompt_verdict(&mut self, req: ReqId, input: SendInput, cancelled: bool, verdict: Verdict) {
+    /// What the user took back: it is answered with that, and is kept from running where the engine may have it.
+    fn cancelled_verdict(&mut self, job: &Job, verdict: Verdict) {
         match verdict.outcome {
-            Outcome::Injected => match self.turn.as_ref().map(|it| it.n) {
-                Some(n) => self.ride(Rider { req, input, verdict, seat: Seat::Turn(n) }),
-                None => self.answer_rider(req, &verdict, Ok(acp::StopReason::EndTurn)),
-            },
-            _ if cancelled => {
-                self.take_out_of_queue(verdict.pending_input_id.as_deref());
+            // The engine said that it has it not.
+            Outcome::PromptRequired => self.revoked_is_settled(job.id),
+            Outcome::Failed if verdict.reason_code.as_deref() != Some(UNANSWERED) => {
+                self.revoked_is_settled(job.id);
+            }
+            _ => self.revoke_job(job, verdict.pending_input_id.clone()),
+        }
+        match job.asker {
+            Asker::Prompt { req } => {
                 self.answer_rider(req, &verdict, Ok(acp::StopReason::Cancelled));
             }
+            Asker::Steering { req, .. } => {
+                let text = "the turn was cancelled before it took the message";
+                let verdict = Verdict {
+                    outcome: Outcome::Failed,
+                    reason_code: Some("guide.turnInterrupted".to_owned()),
+                    message: Some(text.to_owned()),
+                    ..verdict
+                };
+                self.respond(req, Ok(receipt(&verdict)));
+            }
+        }
+    }
+
+    fn revoke_job(&mut self, job: &Job, item: Option<String>) {
+        let Some(guide) = &job.guide else { return };
+        let commands: Vec<String> = guide.command_ids().map(str::to_owned).collect();
+        if commands.is_empty() {
+            return;
+        }
+        let item = item.or_else(|| guide.pending_input_id().map(str::to_owned));
+        let text = job.input.content.clone();
+        self.revoke(Revoked::new(job.id, commands, item, text));
+    }
+
+    fn prompt_verdict(&mut self, asked: Asked, verdict: Verdict) {
+        let Asked { job, req, input, commands } = asked;
+        match verdict.outcome {
+            Outcome::Injected => match self.turn.as_ref().map(|it| it.n) {
+                Some(n) => {
+                    self.ride(Rider { job, req, input, commands, verdict, seat: Seat::Turn(n) });
+                }
+                None => self.answer_rider(req, &verdict, Ok(acp::StopReason::EndTurn)),
+            },
             Outcome::Queued | Outcome::StartedNewTurn => {
-                self.ride(Rider { req, input, verdict, seat: Seat::Queue });
+                self.ride(Rider { job, req, input, commands, verdict, seat: Seat::Queue });
             }
             Outcome::PromptRequired | Outcome::Failed => {
                 self.queue.push_back(Queued { req, input });
@@ -317,13 +384,6 @@ impl Machine {
     fn ride(&mut self, rider: Rider) {
         self.steers.riders.push(rider);
         self.watch_the_queue();
-    }
-
-    fn take_out_of_queue(&mut self, item: Option<&str>) {
-        if let Some(item) = item {
-            let command = Command::DeleteQueueItem { item_id: item.to_owned() };
-            self.v4_command(&command, |_| Cont::Ignore);
-        }
     }
 
     /// Our turn ended: who rode on it is answered with its end, what was not merged learns it.
@@ -339,6 +399,9 @@ impl Machine {
         let here: Vec<Rider> = here;
         for rider in here {
             self.answer_rider(rider.req, &rider.verdict, result.clone());
+        }
+        if matches!(result, Ok(acp::StopReason::Cancelled)) {
+            self.answer_cancelled_steers();
         }
         self.steers_see_end();
     }
@@ -393,8 +456,20 @@ impl Machine {
 
     /// The user cancelled: what was not sent is dropped, and what waits in the engine's queue is taken out of it.
     pub(crate) fn cancel_steers(&mut self) {
-        for job in &mut self.steers.jobs {
-            job.cancelled = true;
+        let jobs = std::mem::take(&mut self.steers.jobs);
+        let (sent, unsent): (VecDeque<Job>, VecDeque<Job>) = jobs
+            .into_iter()
+            .map(|it| Job { cancelled: true, ..it })
+            .partition(|it| it.guide.is_some());
+        for job in &sent {
+            self.revoke_job(job, None);
+        }
+        self.steers.jobs = sent;
+        for job in unsent {
+            self.steer_verdict(
+                job,
+                Verdict { outcome: Outcome::PromptRequired, ..Verdict::default() },
+            );
         }
         self.steers_see(Guide::on_cancel);
         let (waiting, others) = std::mem::take(&mut self.steers.riders)
@@ -403,17 +478,63 @@ impl Machine {
         self.steers.riders = others;
         let waiting: Vec<Rider> = waiting;
         for rider in waiting {
-            self.take_out_of_queue(rider.verdict.pending_input_id.as_deref());
-            self.answer_rider(rider.req, &rider.verdict, Ok(acp::StopReason::Cancelled));
+            self.revoke_rider(rider);
         }
+    }
+
+    fn revoke_rider(&mut self, rider: Rider) {
+        let Rider { job, req, input, commands, verdict, .. } = rider;
+        self.answer_rider(req, &verdict, Ok(acp::StopReason::Cancelled));
+        let item = verdict.pending_input_id;
+        let text = input.content;
+        self.revoke(Revoked::new(job, commands, item, text));
+    }
+
+    /// The cancelled turn is answered: who was cancelled with it does not wait for a verdict any longer.
+    pub(crate) fn answer_cancelled_steers(&mut self) {
+        let jobs = std::mem::take(&mut self.steers.jobs);
+        let (cancelled, others): (VecDeque<Job>, VecDeque<Job>) =
+            jobs.into_iter().partition(|it| it.cancelled);
+        self.steers.jobs = others;
+        for job in cancelled {
+            let text = "the turn was cancelled before the engine said what became of the message";
+            self.steer_verdict(job, failed(UNANSWERED, text));
+        }
+        self.arm_steer_timer();
+    }
+
+    /// `$/cancel_request` for a prompt that was put into the turn: true when it was one that still waits.
+    pub(crate) fn cancel_guided(&mut self, req: ReqId) -> bool {
+        let asks = |it: &Job| matches!(it.asker, Asker::Prompt { req: at } if at == req);
+        if let Some(at) = self.steers.jobs.iter().position(asks)
+            && let Some(job) = self.steers.jobs.remove(at)
+        {
+            let text = "it was cancelled before the engine said what became of it";
+            self.steer_verdict(Job { cancelled: true, ..job }, failed(UNANSWERED, text));
+            self.arm_steer_timer();
+            self.pump_steers();
+            return true;
+        }
+        let waits = |it: &Rider| it.req == req && matches!(it.seat, Seat::Queue | Seat::Leaving);
+        let Some(at) = self.steers.riders.iter().position(waits) else { return false };
+        let rider = self.steers.riders.remove(at);
+        self.revoke_rider(rider);
+        self.watch_the_queue();
+        true
+    }
+
+    /// True while the engine runs a turn for a prompt that it queued.
+    pub(crate) fn rider_has_own_turn(&self) -> bool {
+        self.steers.riders.iter().any(|it| matches!(it.seat, Seat::Own(_)))
     }
 
     /// The engine is gone, its queue with it: prompts run again as turns of their own.
     pub(crate) fn lose_steers(&mut self) {
         for job in std::mem::take(&mut self.steers.jobs) {
             let verdict = failed("engine.lost", "the engine ended before it took the message");
-            self.steer_verdict(job.asker, job.input, job.cancelled, verdict);
+            self.steer_verdict(job, verdict);
         }
+        self.revoked.clear();
         for rider in std::mem::take(&mut self.steers.riders) {
             match rider.seat {
                 Seat::Turn(_) => self.steers.riders.push(rider),

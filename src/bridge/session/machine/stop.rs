@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::link::LinkState;
 use super::turn::Stage;
-use super::{Cont, Machine, ReqId, Token};
+use super::{Cont, Effect, Machine, ReqId, Token};
 use crate::bridge::engine::EngineError;
 use crate::bridge::engine::v4::commands::{self, Command, Reply};
 use crate::bridge::session::failure;
@@ -33,6 +33,10 @@ pub(crate) struct Stop {
     hard: Option<Token>,
     legacy_sent: bool,
     closing: bool,
+    /// When the first stop was sent (ms).
+    since: u64,
+    /// The engine answered one of them.
+    heard: bool,
 }
 
 impl Machine {
@@ -54,11 +58,15 @@ impl Machine {
         let stage = turn.stage;
         match stage {
             Stage::Opening | Stage::Busy | Stage::Backoff => {
+                // It may wait behind another prompt of the user's, which runs as a turn of its own.
+                if self.rider_has_own_turn() {
+                    self.fire_stop();
+                }
                 self.end_now(Ok(acp::StopReason::Cancelled));
             }
             Stage::Finishing => {}
             Stage::Sending | Stage::Running => {
-                turn.stop = Some(Stop::default());
+                turn.stop = Some(Stop { since: self.now.ms, ..Stop::default() });
                 if stage == Stage::Running {
                     self.fire_stop();
                 }
@@ -74,6 +82,9 @@ impl Machine {
             self.on_cancel();
             self.queue.extend(waiting);
             return self.next_prompt();
+        }
+        if self.cancel_guided(req) {
+            return;
         }
         if let Some(at) = self.queue.iter().position(|q| q.req == req) {
             self.queue.remove(at);
@@ -117,6 +128,11 @@ impl Machine {
     pub(crate) fn on_v4_stop(&mut self, aimed: bool, reply: Result<Box<RawValue>, EngineError>) {
         let mut slow = self.turn.as_mut().and_then(|t| t.stop.as_mut()).and_then(|s| s.slow.take());
         self.cancel_timer(&mut slow);
+        if matches!(reply, Ok(_) | Err(EngineError::Rpc(_)))
+            && let Some(stop) = self.turn.as_mut().and_then(|t| t.stop.as_mut())
+        {
+            stop.heard = true;
+        }
         match reply.and_then(|raw| failure::parse(&raw)) {
             Ok(answer) => {
                 if let Reply::Refused(_) = commands::reply(&answer) {
@@ -152,7 +168,36 @@ impl Machine {
             }
             stop.legacy_sent = true;
         }
-        self.call("session/stop", json!({"sessionId": sid}), Cont::Ignore);
+        let cont = match self.turn.as_ref() {
+            Some(turn) => Cont::StopLegacy { n: turn.n },
+            None => Cont::Ignore,
+        };
+        self.call("session/stop", json!({"sessionId": sid}), cont);
+    }
+
+    /// The older stop overtakes every other request: an engine that answers neither it nor the V4 stop in its time, nor
+    /// the close that followed, and shows no event meanwhile, hangs. It is ended, so that the next prompt gets another.
+    pub(crate) fn on_legacy_stop(&mut self, n: u64, reply: &Result<Box<RawValue>, EngineError>) {
+        let Some(turn) = self.turn.as_mut().filter(|t| t.n == n && t.is_live()) else { return };
+        let silent = turn.last_event;
+        let Some(stop) = turn.stop.as_mut() else { return };
+        if !matches!(reply, Err(EngineError::Timeout { .. })) {
+            stop.heard = true;
+        } else if stop.closing && !stop.heard && silent <= stop.since {
+            self.emit(Effect::KillEngine);
+        }
+    }
+
+    /// `session/send` got no answer: the engine may have taken the prompt, which nobody waits for any more. The stop says
+    /// at the same time whether it hears anything.
+    pub(crate) fn stop_unanswered_send(&mut self, sid: &str) {
+        self.call("session/stop", json!({"sessionId": sid}), Cont::StopUnanswered);
+    }
+
+    pub(crate) fn on_unanswered_stopped(&mut self, reply: &Result<Box<RawValue>, EngineError>) {
+        if matches!(reply, Err(EngineError::Timeout { .. })) && self.link.state == LinkState::Up {
+            self.emit(Effect::KillEngine);
+        }
     }
 
     pub(crate) fn answer_by_deadline(&mut self, n: u64) {

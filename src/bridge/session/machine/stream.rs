@@ -70,11 +70,25 @@ impl StreamState {
     }
 
     /// Stragglers of this turn are not shown any more.
-    pub(crate) fn mute(&mut self, turn_id: Option<String>, input_id: &str) {
+    pub(crate) fn mute<'a>(
+        &mut self,
+        turn_id: Option<String>,
+        inputs: impl Iterator<Item = &'a str>,
+    ) {
         match turn_id {
             Some(id) => remember(&mut self.muted_turns, id),
-            None => remember(&mut self.muted_inputs, input_id.to_owned()),
+            None => inputs.for_each(|id| remember(&mut self.muted_inputs, id.to_owned())),
         }
+    }
+
+    pub(crate) fn mute_turn(&mut self, turn_id: Option<&str>) {
+        if let Some(id) = turn_id.filter(|_| !self.is_muted(turn_id)) {
+            remember(&mut self.muted_turns, id.to_owned());
+        }
+    }
+
+    pub(crate) fn foreign_started(&mut self, foreign: Foreign) {
+        self.foreign = Some(foreign);
     }
 
     fn is_muted(&self, turn_id: Option<&str>) -> bool {
@@ -213,10 +227,12 @@ impl Machine {
             SessionBody::Interaction(mirror) => self.on_mirror(mirror),
             SessionBody::SteerQueued(steer) => {
                 self.steers_see(|it| it.on_steer_queued(steer));
+                self.revoked_see_queued(steer);
                 self.steer_queued(steer);
             }
             SessionBody::SteerDrained(steer) => {
                 self.steers_see(|it| it.on_steer_drained(steer));
+                self.revoked_see_drained(steer, steer.target_turn_id.is_some());
                 self.steer_drained(steer);
             }
             SessionBody::Tool(tool) => {
@@ -275,6 +291,9 @@ impl Machine {
 
     fn turn_started(&mut self, event: &SessionEvent, started: &TurnStarted) {
         let turn_id = event.turn_id.as_deref();
+        if self.revoked_starts(turn_id, started) {
+            return;
+        }
         if self.is_ours_starting(started) {
             self.our_turn_started(turn_id, started);
             return self.show(event);

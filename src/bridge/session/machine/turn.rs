@@ -107,10 +107,15 @@ impl Turn {
         self.stop.is_some()
     }
 
-    /// True when the engine's name for an input means this prompt.
-    fn is_input(&self, id: &str) -> bool {
+    /// What the engine may call its input.
+    fn names(&self) -> impl Iterator<Item = &str> {
         let names = [Some(&self.input_id), self.renamed.as_ref(), self.steered.as_ref()];
-        names.into_iter().flatten().any(|name| name == id)
+        names.into_iter().flatten().map(String::as_str)
+    }
+
+    /// True when the engine's name for an input means this prompt.
+    pub(super) fn is_input(&self, id: &str) -> bool {
+        self.names().any(|name| name == id)
     }
 
     /// True while it waits in the engine's queue, as far as is known.
@@ -233,8 +238,18 @@ impl Machine {
             Err(error) if error.is_busy() => self.wait_while_busy(),
             Err(error) if error.is_not_active() => self.resume_and_send(&error),
             Err(EngineError::Exited(_) | EngineError::Closed) => self.engine_lost(None),
+            Err(error @ EngineError::Timeout { .. }) => self.send_is_unanswered(&error),
             Err(error) => self.end_now(Err(failure::to_acp(&error))),
         }
+    }
+
+    fn send_is_unanswered(&mut self, error: &EngineError) {
+        let sid = self.engine_sid().map(str::to_owned);
+        if let (Some(sid), Some(turn)) = (sid, self.turn.as_ref()) {
+            self.stream.mute(None, turn.names());
+            self.stop_unanswered_send(&sid);
+        }
+        self.end_now(Err(failure::to_acp(error)));
     }
 
     fn turn_accepted(&mut self) {
@@ -544,7 +559,7 @@ impl Machine {
         let mut deadline = turn.deadline.take();
         self.cancel_timer(&mut deadline);
         if turn.is_cancelled() {
-            self.stream.mute(turn.turn_id.clone(), &turn.input_id);
+            self.stream.mute(turn.turn_id.clone(), turn.names());
         }
         let ended_well =
             matches!(&turn.outcome, Some(Outcome { result: Ok(acp::StopReason::EndTurn) }));
@@ -582,6 +597,7 @@ impl Machine {
         self.settle_turn_asks();
         self.close_cards(CardEnd::Cancelled);
         self.answer_prompt(req, acp::StopReason::Cancelled, None);
+        self.answer_cancelled_steers();
     }
 
     pub(crate) fn answer_turn_cancelled(&mut self, turn: &Turn) {

@@ -325,11 +325,12 @@ impl Machine {
                 }
             }
             Fact::Turn(head, change) => self.on_turn_row(head.turn_id.as_deref(), change),
-            Fact::UserInput(_, said) => {
-                if said.guided
-                    && let Some(command) = &said.source_command_id
-                {
-                    self.steers_see(|it| it.on_guided_row(command));
+            Fact::UserInput(head, said) => {
+                if let Some(command) = &said.source_command_id {
+                    if said.guided {
+                        self.steers_see(|it| it.on_guided_row(command));
+                    }
+                    self.revoked_see_row(command, said.guided, head.turn_id.as_deref());
                 }
             }
             Fact::Subagent(head, change) => self.on_subagent_row(head, change),
@@ -349,6 +350,7 @@ impl Machine {
         if let Some(queue) = &patch.queue {
             self.v4.queue.clone_from(queue);
             self.steers_see(|it| it.on_queue(&queue.items));
+            self.revoked_see_queue(&queue.items);
             self.queue_changed();
             self.watch_the_queue();
         }

@@ -149,6 +149,16 @@ impl Guide {
         matches!(self.phase, Phase::Accepted | Phase::Settled)
     }
 
+    /// Returns the ids of its tries.
+    pub fn command_ids(&self) -> impl Iterator<Item = &str> {
+        self.command_ids.iter().map(String::as_str)
+    }
+
+    /// Returns its entry in the queue, once known.
+    pub fn pending_input_id(&self) -> Option<&str> {
+        self.pending_input_id.as_deref()
+    }
+
     /// True when this command is one of this guide's tries.
     pub fn is_mine(&self, command_id: &str) -> bool {
         self.command_ids.iter().any(|it| it == command_id)
@@ -236,6 +246,11 @@ impl Guide {
         }
         let entry = mine.and_then(|it| it.get("pendingInputId")?.as_str()).map(str::to_owned);
         self.pending_input_id = entry.or(self.pending_input_id.take());
+        let lane = mine.and_then(|it| it.get("delivery")?.as_str());
+        if event.target_turn_id.is_none() && lane == Some("queue") {
+            // It leaves the queue to become a turn of its own.
+            return self.settle(self.queued("guide.noToolBoundary"));
+        }
         self.settle(self.injected())
     }
 

@@ -7,6 +7,7 @@ mod golden;
 mod lifecycle;
 mod opening;
 mod random;
+mod revoked;
 mod signals;
 mod steering;
 mod stopping;

@@ -155,3 +155,63 @@ fn cancelling_one_request_leaves_the_others() {
     assert_eq!(b.count("session/send"), 2);
     assert!(b.response(third).is_none());
 }
+
+/// A cancelled turn whose stops and close nobody answers.
+fn unheard() -> (Bench, ReqId) {
+    let mut b = Bench::new();
+    b.by_hand = vec!["v4/command", "session/stop", "session/close"];
+    let req = b.running("t1");
+    b.step(Input::Cancel);
+    b.pass(10_000);
+    assert_eq!((b.count("session/stop"), b.count("session/close")), (1, 1));
+    (b, req)
+}
+
+fn late(method: &'static str) -> EngineError {
+    EngineError::Timeout { method, after: std::time::Duration::from_secs(10) }
+}
+
+#[test]
+fn an_engine_that_hears_neither_stop_nor_close_is_ended() {
+    let (mut b, req) = unheard();
+    assert!(!b.killed);
+    let stop = b.open_call("session/stop");
+    b.reply(stop, Err(late("session/stop")));
+    assert!(b.killed);
+    assert_eq!(b.stop_reason(req).as_deref(), Some("cancelled"));
+}
+
+#[test]
+fn an_engine_that_shows_any_sign_of_life_after_a_cancel_is_not_ended() {
+    let (mut b, _) = unheard();
+    b.text("t1", "still here");
+    let stop = b.open_call("session/stop");
+    b.reply(stop, Err(late("session/stop")));
+    assert!(!b.killed);
+    let (mut b, _) = unheard();
+    let stop = b.open_call("v4/command");
+    b.reply(stop, Ok(json!({"status": "accepted"})));
+    let stop = b.open_call("session/stop");
+    b.reply(stop, Err(late("session/stop")));
+    assert!(!b.killed);
+}
+
+#[test]
+fn a_send_without_an_answer_is_told_stopped_and_ends_an_engine_that_hears_nothing() {
+    let mut b = Bench::new();
+    b.by_hand = vec!["session/stop"];
+    let req = b.prompt("hello");
+    let sent = b.input_id();
+    let token = b.open_call("session/send");
+    b.reply(token, Err(late("session/send")));
+    assert!(b.response(req).unwrap().is_err());
+    assert_eq!(b.count("session/stop"), 1);
+    // Should it have taken it, nothing of it is shown.
+    let started = TurnStarted { input_id: Some(sent), ..TurnStarted::default() };
+    b.event("t1", SessionBody::TurnStarted(started));
+    b.text("t1", "late");
+    assert_eq!(b.shown(), "");
+    let stop = b.open_call("session/stop");
+    b.reply(stop, Err(late("session/stop")));
+    assert!(b.killed);
+}
