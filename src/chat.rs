@@ -7,6 +7,7 @@ use crate::agents;
 use crate::cli::TuiArgs;
 use crate::config::{Config, DemoConfig};
 use crate::error::AppError;
+use crate::process;
 use crate::tui::model::{FirstSession, Start};
 use crate::tui::terminal::traits;
 use crate::tui::{self, TuiOptions};
@@ -25,6 +26,7 @@ const EXAMPLES: &[(&str, &str)] = &[
 
 /// Runs the terminal chat until the user leaves.
 pub fn run(config: Config, args: TuiArgs) -> Result<(), AppError> {
+    process::hand_back_large_memory();
     let cwd = working_directory(args.cwd.as_deref())?;
     let foreign = args.agent.as_deref();
     let is_demo = config.engine.demo.is_some();

@@ -7,6 +7,7 @@
 //! [`ForeignAgent::gauge`]), so a fast agent waits in its own pipe. When the agent dies, the
 //! connection fails with its status and its last words.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -32,6 +33,8 @@ use crate::process::{Child, ChildSpec, StderrTail, TERM_GRACE};
 const MAX_LINE: usize = 128 * 1024 * 1024;
 /// Notifications read and not yet taken above which reading stops.
 const AHEAD: usize = 512;
+/// Bytes of their lines above which it stops as well. One message may be longer than that.
+const AHEAD_BYTES: usize = 2 * 1024 * 1024;
 /// Lines of standard error that are quoted when the agent dies.
 const LAST_WORDS: usize = 20;
 /// How long an agent that closed its output may take to end and tell its status.
@@ -48,26 +51,50 @@ pub struct ForeignAgent {
     backlog: Option<Arc<Backlog>>,
 }
 
-/// How far reading is ahead of the client.
+/// What the client tells the reader.
 #[derive(Debug, Default)]
 struct Backlog {
-    ahead: AtomicUsize,
+    /// Notifications taken since the reader last looked.
+    taken: AtomicUsize,
     eased: Notify,
 }
 
 impl Backlog {
     fn taken(&self, frames: usize) {
-        let before = self.ahead.fetch_sub(frames, Ordering::Relaxed);
-        if before >= AHEAD && before.saturating_sub(frames) < AHEAD {
-            self.eased.notify_one();
-        }
+        self.taken.fetch_add(frames, Ordering::Relaxed);
+        self.eased.notify_one();
+    }
+}
+
+/// What was read and is not taken, as the reader knows it. Messages are taken in the order in which
+/// they were read, so whoever takes one need not say how long it was.
+#[derive(Debug)]
+struct Ahead {
+    backlog: Arc<Backlog>,
+    lines: VecDeque<usize>,
+    bytes: usize,
+}
+
+impl Ahead {
+    fn new(backlog: Arc<Backlog>) -> Self {
+        Self { backlog, lines: VecDeque::new(), bytes: 0 }
     }
 
-    /// One more was read; waits while that is too many.
-    async fn read_one(&self) {
-        self.ahead.fetch_add(1, Ordering::Relaxed);
-        while self.ahead.load(Ordering::Relaxed) >= AHEAD {
-            self.eased.notified().await;
+    /// One more of so many bytes was read.
+    fn read_one(&mut self, bytes: usize) {
+        self.lines.push_back(bytes);
+        self.bytes += bytes;
+    }
+
+    /// Waits while that is too much.
+    async fn ease(&mut self) {
+        while self.lines.len() >= AHEAD || self.bytes >= AHEAD_BYTES {
+            let taken = self.backlog.taken.swap(0, Ordering::Relaxed).min(self.lines.len());
+            let bytes: usize = self.lines.drain(..taken).sum();
+            self.bytes -= bytes;
+            if taken == 0 {
+                self.backlog.eased.notified().await;
+            }
         }
     }
 }
@@ -120,42 +147,32 @@ impl ForeignAgent {
     /// Hands every message of the agent to the client, until either ends.
     async fn read(&self, mut stdout: pipe::Receiver, to_client: &UnboundedSender<TransportFrame>) {
         let mut lines = LineBuffer::default();
+        let mut ahead = self.backlog.clone().map(Ahead::new);
         loop {
             let ended = !matches!(stdout.read_buf(lines.space()).await, Ok(1..));
             loop {
-                let message = match lines.next_line(MAX_LINE) {
+                let (message, bytes) = match lines.next_line(MAX_LINE) {
                     None => break,
-                    Some(Line::Bytes(line)) => message_of(line),
+                    Some(Line::Bytes(line)) => (message_of(line), line.len()),
                     Some(Line::TooLong) => {
                         tracing::warn!("a line of the agent is too long and was skipped");
-                        None
+                        (None, 0)
                     }
                 };
-                if !self.pass(message, to_client).await {
+                if let Some(message) = message
+                    && !pass(message, bytes, ahead.as_mut(), to_client).await
+                {
                     return;
                 }
             }
             if ended {
-                let last = lines.last_line().as_deref().and_then(message_of);
-                let _done = self.pass(last, to_client).await;
+                // Nothing is read after it, so nothing waits for it to be taken.
+                if let Some(last) = lines.last_line().as_deref().and_then(message_of) {
+                    let _done = pass(last, 0, None, to_client).await;
+                }
                 return;
             }
         }
-    }
-
-    /// False when nobody listens any more.
-    async fn pass(
-        &self,
-        message: Option<RawJsonRpcMessage>,
-        to_client: &UnboundedSender<TransportFrame>,
-    ) -> bool {
-        let Some(message) = message else { return true };
-        let counts = matches!(message, RawJsonRpcMessage::Notification(_));
-        let sent = to_client.unbounded_send(TransportFrame::Single(message)).is_ok();
-        if let (true, true, Some(backlog)) = (sent, counts, &self.backlog) {
-            backlog.read_one().await;
-        }
-        sent
     }
 
     /// Ends what is left of a dead agent; publishes and returns how it went.
@@ -178,6 +195,23 @@ impl ForeignAgent {
         drop(self.last_words.send_replace(Some(words)));
         failure(what, &lines)
     }
+}
+
+/// Hands over a message whose line had so many bytes; waits when that is too far ahead. False when
+/// nobody listens any more.
+async fn pass(
+    message: RawJsonRpcMessage,
+    bytes: usize,
+    ahead: Option<&mut Ahead>,
+    to_client: &UnboundedSender<TransportFrame>,
+) -> bool {
+    let counts = matches!(message, RawJsonRpcMessage::Notification(_));
+    let sent = to_client.unbounded_send(TransportFrame::Single(message)).is_ok();
+    if let (true, true, Some(ahead)) = (sent, counts, ahead) {
+        ahead.read_one(bytes);
+        ahead.ease().await;
+    }
+    sent
 }
 
 impl ConnectTo<Client> for ForeignAgent {
@@ -315,6 +349,9 @@ fn split_words(line: &str) -> Result<Vec<String>, String> {
 mod tests {
     use agent_client_protocol::schema::ProtocolVersion;
     use agent_client_protocol::v1::schema as acp;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::FutureExt as _;
 
     use super::*;
 
@@ -369,7 +406,6 @@ mod tests {
         );
         let mut agent = agent(&script);
         let taken = agent.gauge();
-        let backlog = agent.backlog.clone().unwrap();
         let seen = Arc::new(AtomicUsize::new(0));
         let (counter, (all, done)) = (seen.clone(), tokio::sync::oneshot::channel());
         let mut all = Some(all);
@@ -387,23 +423,39 @@ mod tests {
             .connect_with(agent, async |connection| {
                 let request = acp::InitializeRequest::new(ProtocolVersion::V1);
                 let _answer = connection.send_request(request).block_task().await?;
-                while backlog.ahead.load(Ordering::Relaxed) < AHEAD {
+                // Nothing is taken: reading stops at the limit, far from the end.
+                while seen.load(Ordering::Relaxed) < AHEAD {
                     tokio::task::yield_now().await;
                 }
-                // Nothing was taken: reading has stopped at the limit, far from the end.
-                assert_eq!(backlog.ahead.load(Ordering::Relaxed), AHEAD);
-                assert!(seen.load(Ordering::Relaxed) <= AHEAD);
-                while seen.load(Ordering::Relaxed) < 3000 - AHEAD {
-                    let ahead = backlog.ahead.load(Ordering::Relaxed);
-                    assert!(ahead <= AHEAD);
+                let mut told = 0;
+                while told < 3000 - AHEAD {
+                    let ahead = seen.load(Ordering::Relaxed) - told;
+                    assert!(ahead <= AHEAD, "{ahead}");
                     taken(ahead);
+                    told += ahead;
                     tokio::task::yield_now().await;
                 }
-                taken(backlog.ahead.load(Ordering::Relaxed));
                 done.await.unwrap();
                 Ok(())
             });
         tokio::time::timeout(Duration::from_secs(20), run).await.expect("it stands still").unwrap();
+    }
+
+    #[tokio::test]
+    async fn long_messages_wait_in_the_pipe_by_their_bytes_and_not_by_their_number() {
+        let backlog = Arc::new(Backlog::default());
+        let mut ahead = Ahead::new(backlog.clone());
+        ahead.read_one(10);
+        assert!(ahead.ease().now_or_never().is_some(), "little is ahead");
+        ahead.read_one(AHEAD_BYTES);
+        assert!(ahead.ease().now_or_never().is_none(), "too much is");
+        backlog.taken(1);
+        assert!(ahead.ease().now_or_never().is_none(), "the short one makes no room");
+        assert_eq!(ahead.bytes, AHEAD_BYTES);
+        // More than were read cannot be taken.
+        backlog.taken(5);
+        assert!(ahead.ease().now_or_never().is_some());
+        assert_eq!((ahead.bytes, ahead.lines.len()), (0, 0));
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! The program on a pseudo-terminal that counts its bytes and knows what is on the screen.
 
 use std::io::{Read, Write};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -160,18 +161,13 @@ impl Terminal {
         digits.parse().unwrap_or(f64::NAN)
     }
 
-    /// Bytes of all files that the program keeps.
-    pub(crate) fn kept(&self) -> u64 {
-        fn size(path: &std::path::Path) -> u64 {
-            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-            let of = |entry: std::fs::DirEntry| match entry.metadata() {
-                Ok(found) if found.is_dir() => size(&entry.path()),
-                Ok(found) => found.len(),
-                Err(_) => 0,
-            };
-            entries.map(of).sum()
-        }
-        size(self.dir.path())
+    /// The texts that the program keeps on disk for its pager.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = String> {
+        let entries = |dir: PathBuf| std::fs::read_dir(dir).into_iter().flatten().flatten();
+        let runs = entries(self.dir.path().join("state/tui"))
+            .filter(|run| run.file_name().to_string_lossy().starts_with("spill-"));
+        runs.flat_map(move |run| entries(run.path()))
+            .filter_map(|file| std::fs::read_to_string(file.path()).ok())
     }
 
     pub(crate) fn screen(&self) -> String {

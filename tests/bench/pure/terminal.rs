@@ -40,6 +40,9 @@ pub(crate) fn measure(report: &mut Report) {
     if report.wants("stream") {
         stream(report);
     }
+    if report.wants("thought") {
+        thought(report);
+    }
     if report.wants("frame") {
         frame(report);
     }
@@ -81,8 +84,12 @@ impl Screen {
     }
 
     fn say(&mut self, text: &str) {
+        self.stream(acp::SessionUpdate::AgentMessageChunk, text);
+    }
+
+    fn stream(&mut self, kind: fn(acp::ContentChunk) -> acp::SessionUpdate, text: &str) {
         let content = acp::ContentBlock::Text(acp::TextContent::new(text.to_owned()));
-        let update = acp::SessionUpdate::AgentMessageChunk(acp::ContentChunk::new(content));
+        let update = kind(acp::ContentChunk::new(content));
         apply(&mut self.transcript, &update, 1);
     }
 
@@ -192,6 +199,32 @@ fn stream(report: &mut Report) {
     screen.draw();
     let all = began.elapsed().as_secs_f64() * 1e3;
     report.add(("stream", "20,000 chunks applied, then one frame"), all, "ms", 200.0, 2000.0);
+}
+
+/// A long thought streams on: what a chunk and its frame cost must not follow from its length.
+fn thought(report: &mut Report) {
+    let mut screen = Screen::new();
+    screen.transcript.begin_turn("go", Vec::new(), 0);
+    let think = |screen: &mut Screen| {
+        screen.stream(acp::SessionUpdate::AgentThoughtChunk, "line after line\nof a thought ");
+    };
+    let cost = |screen: &mut Screen| {
+        let run = |screen: &mut Screen| {
+            let began = thread_time();
+            for _ in 0..200 {
+                think(screen);
+                screen.draw();
+            }
+            (thread_time() - began) * 1e6 / 200.0
+        };
+        (0..5).map(|_| run(screen)).fold(f64::INFINITY, f64::min)
+    };
+    (0..2_000).for_each(|_| think(&mut screen));
+    let early = cost(&mut screen);
+    (0..200_000).for_each(|_| think(&mut screen));
+    let late = cost(&mut screen);
+    report.add(("thought", "a chunk and its frame"), early, "µs", 300.0, 3000.0);
+    report.add(("thought", "after 200,000 lines, over early"), late / early, "x", 1.2, 1.5);
 }
 
 /// Seconds of processor that this thread has taken.

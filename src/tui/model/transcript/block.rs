@@ -68,6 +68,40 @@ pub struct Message {
     pub ended_ms: u64,
     /// Grows when `text` is replaced rather than continued.
     pub epoch: u32,
+    pub(super) lines: LineCount,
+}
+
+impl Message {
+    /// Continues the text, in time proportional to `text`.
+    pub fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.lines.push(text);
+    }
+
+    /// Lines of the text without the white space at its end; at least one. Counted when text comes,
+    /// because a header that shows it is drawn many times a second.
+    pub fn lines(&self) -> u64 {
+        self.lines.within + 1
+    }
+}
+
+/// Counts line feeds of a text that grows.
+#[derive(Debug, Default)]
+pub(super) struct LineCount {
+    all: u64,
+    /// Those before the last character that is no white space.
+    within: u64,
+}
+
+impl LineCount {
+    fn push(&mut self, text: &str) {
+        let feeds = |text: &str| text.bytes().filter(|byte| *byte == b'\n').count() as u64;
+        let visible = text.trim_end();
+        if !visible.is_empty() {
+            self.within = self.all + feeds(visible);
+        }
+        self.all += feeds(text);
+    }
 }
 
 /// A plan: entries, or a text that the agent wrote.
@@ -185,4 +219,26 @@ pub struct Unknown {
     pub name: String,
     /// Its JSON, indented.
     pub json: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn lines_are_counted_as_the_text_comes_and_agree_with_the_whole(
+            pieces in proptest::collection::vec("[a\\n \u{2003}]{0,6}", 0..12),
+        ) {
+            let mut message = Message::default();
+            for piece in &pieces {
+                message.push(piece);
+                let whole = message.text.trim_end().matches('\n').count() as u64 + 1;
+                prop_assert_eq!(message.lines(), whole, "{:?}", message.text);
+            }
+            prop_assert_eq!(message.text, pieces.concat());
+        }
+    }
 }

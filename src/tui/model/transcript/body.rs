@@ -150,6 +150,10 @@ impl Body {
             cut += before.len() + 1;
         }
         self.tail.drain(..cut);
+        // Room that one huge piece took is not needed again.
+        if self.tail.capacity() > self.cap * 2 {
+            self.tail.shrink_to_fit();
+        }
         self.dropped += cut as u64;
         self.epoch = self.epoch.wrapping_add(1);
     }
@@ -289,6 +293,21 @@ mod tests {
             body.len() - body.resident() as u64,
             "what is missing is what was dropped"
         );
+    }
+
+    #[test]
+    fn memory_keeps_no_room_for_what_is_only_on_disk() {
+        let mut spills = SpillQueue::default();
+        spills.keep();
+        let huge = "a line of output\n".repeat(1 << 16);
+        let mut body = Body::with_cap(OUTPUT_CAP);
+        for _ in 0..3 {
+            body.append(&huge, &mut spills);
+            let room = body.head.capacity() + body.tail.capacity();
+            assert!(room <= OUTPUT_CAP * 2 + HEAD, "{room} bytes held");
+        }
+        let disk: usize = spills.take().iter().map(|write| write.text.len()).sum();
+        assert_eq!(disk, huge.len() * 3);
     }
 
     #[test]

@@ -149,8 +149,8 @@ impl Transcript {
         self.close_message(None, now_ms);
         self.turn += 1;
         self.turn_started_ms = Some(now_ms);
-        let message =
-            Message { text: text.to_owned(), attachments, ended_ms: now_ms, ..Message::default() };
+        let mut message = Message { attachments, ended_ms: now_ms, ..Message::default() };
+        message.push(text);
         let id = self.push(None, BlockKind::User(message), now_ms);
         self.echo = Some((id, 0));
         id
@@ -253,7 +253,7 @@ impl Transcript {
         }
         if let Some(id) = self.target(&piece) {
             if let Some(message) = self.message_mut(id) {
-                message.text.push_str(piece.text);
+                message.push(piece.text);
                 message.ended_ms = now_ms;
                 if message.message_id.is_none() {
                     message.message_id = piece.message_id.map(str::to_owned);
@@ -266,13 +266,13 @@ impl Transcript {
         if piece.role == Role::User && piece.parent.is_none() {
             self.turn += 1;
         }
-        let message = Message {
-            text: piece.text.to_owned(),
+        let mut message = Message {
             streaming: true,
             message_id: piece.message_id.map(str::to_owned),
             ended_ms: now_ms,
             ..Message::default()
         };
+        message.push(piece.text);
         let kind = match piece.role {
             Role::User => BlockKind::User(message),
             Role::Assistant => BlockKind::Assistant(message),

@@ -241,8 +241,7 @@ fn thought_header(block: &Block, message: &Message, desk: &Desk<'_>, now_ms: u64
     if took >= 1000 {
         facts.push((elapsed(took), theme.dim));
     }
-    let lines = message.text.trim_end().matches('\n').count() as u64 + 1;
-    facts.push((count(lines, "line"), theme.dim));
+    facts.push((count(message.lines(), "line"), theme.dim));
     let name = if message.streaming { "thinking" } else { "thought" };
     titled(name, theme.thought, &facts, desk)
 }
