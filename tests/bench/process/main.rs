@@ -5,8 +5,8 @@
 //! `cargo bench --bench process -- [--short] [--gate] [--json FILE] [NAME…]`
 //!
 //! This very executable also plays the parts around the program: between bridge and simulated
-//! engine as a relay that notes when each line passed (`app-server …`), and as the agent that
-//! floods the terminal (`flood-agent`).
+//! engine as a relay that notes when each line passed (`app-server …`), as the agent that floods the
+//! terminal (`flood-agent`), and as what becomes the program and notes when (`timed-exec …`).
 
 #![expect(
     clippy::unwrap_used,
@@ -46,6 +46,7 @@ fn main() -> ExitCode {
     match args.first().map(String::as_str) {
         Some("app-server") => return relay::run(),
         Some("flood-agent") => return flood_agent::run(),
+        Some("timed-exec") => return pty::timed_exec(&args[1..]),
         _ => {}
     }
     report::main(|report| {

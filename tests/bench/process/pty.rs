@@ -1,16 +1,29 @@
 //! The program on a pseudo-terminal that counts its bytes and knows what is on the screen.
 
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
+use std::process::{Command, ExitCode};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
-use crate::probe::{self, Reading};
+use crate::probe::{self, Reading, now_ns};
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Where the moment of the exec is noted.
+const EXECED: &str = "execed";
+
+/// Becomes the program after noting when: `FILE PROGRAM ARGS…`.
+pub(crate) fn timed_exec(args: &[String]) -> ExitCode {
+    let mut command = Command::new(&args[1]);
+    command.args(&args[2..]);
+    std::fs::write(&args[0], now_ns().to_string()).unwrap();
+    panic!("{}: {}", args[1], command.exec());
+}
 
 /// A running `tui`.
 pub(crate) struct Terminal {
@@ -22,8 +35,8 @@ pub(crate) struct Terminal {
     dir: tempfile::TempDir,
     /// Bytes that the program has written.
     pub(crate) bytes: u64,
-    /// When it was started.
-    pub(crate) started: Instant,
+    /// A moment on the clock of [`Instant`], and the same on the machine's.
+    clock: (Instant, u64),
     /// When its first byte came.
     pub(crate) first: Option<Instant>,
 }
@@ -33,7 +46,7 @@ impl Terminal {
         let dir = tempfile::tempdir().unwrap();
         let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
-        let mut command = CommandBuilder::new(crate::binary());
+        let mut command = CommandBuilder::new(std::env::current_exe().unwrap());
         command.env_clear();
         let home = dir.path().to_str().unwrap();
         let state = format!("{home}/state");
@@ -47,12 +60,13 @@ impl Terminal {
         ] {
             command.env(name, value);
         }
+        command.args(["timed-exec", &format!("{home}/{EXECED}"), &crate::binary()]);
         command.args(args);
         command.cwd(home);
         let mut reader = pair.master.try_clone_reader().unwrap();
         let input = pair.master.take_writer().unwrap();
         let (sender, output) = channel();
-        let started = Instant::now();
+        let clock = (Instant::now(), now_ns());
         let child = pair.slave.spawn_command(command).unwrap();
         let _reader = std::thread::spawn(move || {
             let mut buffer = vec![0_u8; 64 * 1024];
@@ -70,9 +84,17 @@ impl Terminal {
             parser: vt100::Parser::new(rows, columns, 0),
             dir,
             bytes: 0,
-            started,
+            clock,
             first: None,
         }
+    }
+
+    /// When the program was executed. What forking this large process takes, and closing what it had
+    /// open, is no time of the program's.
+    pub(crate) fn execed(&self) -> Instant {
+        let noted = std::fs::read_to_string(self.dir.path().join(EXECED)).unwrap();
+        let since = noted.parse::<u64>().unwrap() - self.clock.1;
+        self.clock.0 + Duration::from_nanos(since)
     }
 
     /// The terminal with the flooding agent, ready for a prompt.
