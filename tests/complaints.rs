@@ -105,7 +105,14 @@ const COMPLAINTS: &[(u32, &str, Held)] = &[
             "an_evicted_text_keeps_its_end_and_its_copy_on_disk",
         ]),
     ),
-    (29, "an index of the home directory", Because("the terminal indexes no files")),
+    (
+        29,
+        "an index of the home directory",
+        By(&[
+            "files_are_read_only_when_a_mention_is_typed",
+            "no_link_leads_out_and_the_number_is_bounded",
+        ]),
+    ),
     (30, "35,000 lines hang it", By(&["thirty_five_thousand_lines_in_one_update_draw_their_end"])),
     (
         31,

@@ -384,6 +384,8 @@ impl App {
                 }
                 None => self.report("this page has no text of its own"),
             },
+            Cmd::ListFiles => self.jobs.list_files(self.model.start.cwd.clone()),
+            Cmd::LookAtPicture { word, path } => self.jobs.look_at(word, path),
             Cmd::Redraw => self.redraw(),
             Cmd::Suspend => {
                 if let Err(error) = self.suspend() {

@@ -16,6 +16,7 @@ use super::model::transcript::body::SpillKey;
 use super::model::transcript::source::{self, Chunk};
 use super::msg::Msg;
 use super::spill::SpillReader;
+use super::{attachment, listing};
 
 /// Results that may wait for the loop.
 const RESULTS: usize = 32;
@@ -70,6 +71,26 @@ impl Jobs {
             if let Some(msg) = made.await {
                 tell(&results, msg).await;
             }
+        });
+    }
+
+    /// Lists the files below a directory.
+    pub fn list_files(&self, dir: PathBuf) {
+        let results = self.results.clone();
+        spawn(async move {
+            let files = beside(move || listing::files(&dir)).await.unwrap_or_default();
+            tell(&results, Msg::FilesListed(Arc::new(files))).await;
+        });
+    }
+
+    /// Looks whether a picture can be sent.
+    pub fn look_at(&self, word: String, path: PathBuf) {
+        let results = self.results.clone();
+        spawn(async move {
+            let file = path.clone();
+            let looked = beside(move || attachment::picture(&file).map(drop)).await;
+            let result = looked.unwrap_or_else(|| Err("it could not be read".to_owned()));
+            tell(&results, Msg::PictureLookedAt { word, path, result }).await;
         });
     }
 

@@ -181,6 +181,8 @@ pub enum Context {
     Composer,
     /// The slash menu is open above the composer.
     Menu,
+    /// The menu of files is open above the composer.
+    Mention,
     /// A permission request whose keys are armed.
     Permission,
     /// A form (plan approval, questions) whose keys are armed.
@@ -423,6 +425,10 @@ pub const BINDINGS: &[Binding] = &[
     bind(Context::Menu, "enter", Action::Accept, "run the command"),
     bind(Context::Menu, "tab", Action::Complete, "complete the command"),
     bind(Context::Menu, "esc", Action::Close, "close the menu"),
+    bind(Context::Mention, "up ctrl-p", Action::SelectUp, "choose"),
+    bind(Context::Mention, "down ctrl-n", Action::SelectDown, "choose"),
+    bind(Context::Mention, "enter tab", Action::Accept, "take the file into the prompt"),
+    bind(Context::Mention, "esc", Action::Close, "close the menu"),
     bind(Context::Permission, "up", Action::SelectUp, "choose an answer (or press its number)"),
     bind(Context::Permission, "down", Action::SelectDown, "choose an answer"),
     bind(Context::Permission, "enter", Action::Accept, "give the answer moved to"),

@@ -10,11 +10,13 @@
 
 pub mod agent_source;
 pub mod app;
+mod attachment;
 pub mod client;
 pub mod clipboard;
 pub mod editor;
 pub mod jobs;
 pub mod keymap;
+mod listing;
 pub mod model;
 pub mod msg;
 pub mod spill;

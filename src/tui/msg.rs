@@ -1,11 +1,13 @@
 //! Everything that can happen ([`Msg`], facts in the past tense) and everything that may be asked
 //! for ([`Cmd`], wishes in the imperative). Values only: the loop in `app` carries them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_client_protocol::v1::schema as acp;
 use serde_json::Value;
 
+use crate::tui::model::mention::{Attachment, FileList};
 use crate::tui::model::queue::AgentQueue;
 use crate::tui::model::status::Usage;
 use crate::tui::model::transcript::block::BlockId;
@@ -48,6 +50,17 @@ pub enum Msg {
         title: String,
         /// The text.
         text: Arc<str>,
+    },
+    /// The files below the session's directory were read.
+    FilesListed(Arc<FileList>),
+    /// A picture that was pasted by its path has been looked at.
+    PictureLookedAt {
+        /// How its path stands in the draft.
+        word: String,
+        /// Where it is.
+        path: PathBuf,
+        /// Whether it can be sent, or why not.
+        result: Result<(), String>,
     },
     /// Something the application was asked to do went this way; shown in the status line.
     Reported(String),
@@ -159,6 +172,8 @@ pub enum AgentMsg {
         /// Whether it worked.
         result: Result<(), Failure>,
     },
+    /// What a prompt was to take along and could not, in words.
+    NotAttached(Vec<String>),
     /// A terminal of ours printed something.
     TerminalOutput {
         /// Its id.
@@ -251,6 +266,15 @@ pub enum Cmd {
         /// Not to the clipboard.
         to_file: bool,
     },
+    /// Read the files below the session's directory.
+    ListFiles,
+    /// Look whether a picture can be sent.
+    LookAtPicture {
+        /// How its path stands in the draft.
+        word: String,
+        /// Where it is.
+        path: PathBuf,
+    },
     /// Open the text of the page in the user's editor.
     EditPage,
     /// Start the demo agent in place of the one that is down.
@@ -303,6 +327,8 @@ pub enum AgentCmd {
         session_id: String,
         /// What.
         text: String,
+        /// The files that go with it.
+        files: Vec<Attachment>,
     },
     /// Guide the running turn.
     Steer {
@@ -310,6 +336,8 @@ pub enum AgentCmd {
         session_id: String,
         /// What.
         text: String,
+        /// The files that go with it.
+        files: Vec<Attachment>,
     },
     /// Change what waits in the agent's queue.
     Queue {

@@ -107,6 +107,20 @@ const PROMISES: &[(&str, &[&str])] = &[
             "one_subagent_is_cancelled_by_its_own_session",
         ],
     ),
+    (
+        "`@`",
+        &[
+            "a_file_that_is_mentioned_goes_along_with_its_text",
+            "a_mention_is_chosen_with_a_few_letters_and_goes_with_the_prompt",
+        ],
+    ),
+    (
+        "a pasted or dropped path of a picture",
+        &[
+            "a_pasted_picture_becomes_a_chip_and_goes_with_the_prompt",
+            "a_picture_that_cannot_be_sent_stays_text_and_says_why",
+        ],
+    ),
     ("`/`", &["the_keys_of_the_readme_open_what_they_say"]),
     ("Alt-L", &["the_steps_of_a_plan_stay_in_sight_above_the_composer"]),
     ("Shift-Tab", &["the_keys_of_the_readme_open_what_they_say"]),

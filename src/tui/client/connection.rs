@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::asks::Asks;
+use super::attach::{self, Takes};
 use super::files::Files;
 use super::relay::{Flow, OnWay, Relay};
 use super::roots::Roots;
@@ -20,6 +21,7 @@ use super::terminals::Terminals;
 use super::wire::{self, AnyRequest, AnyUpdate};
 use super::{ClientOptions, Order, Outbox};
 use crate::tui::agent_source::{AgentSource, Said};
+use crate::tui::model::mention::Attachment;
 use crate::tui::msg::{AgentCmd, AgentMsg, Failure, Opening, QueueChange};
 
 /// How long an agent may take to answer `initialize`.
@@ -113,6 +115,8 @@ async fn life(
         .connect_with(relay, async |cx: ConnectionTo<Agent>| {
             let mut conversation = Conversation {
                 asks: Asks::default(),
+                takes: Takes::default(),
+                roots: Roots::new(&options.cwd),
                 files: Files::new(Roots::new(&options.cwd)),
                 terminals: Terminals::new(
                     Roots::new(&options.cwd),
@@ -138,6 +142,8 @@ struct Conversation<'a> {
     options: &'a ClientOptions,
     to_loop: &'a Outbox,
     asks: Asks,
+    takes: Takes,
+    roots: Roots,
     files: Files,
     terminals: Terminals,
 }
@@ -165,7 +171,10 @@ impl Conversation<'_> {
                 answer = &mut initialize, if !initialized => {
                     initialized = true;
                     let message = match answer {
-                        Ok(Ok(answer)) => AgentMsg::Initialized(answer),
+                        Ok(Ok(answer)) => {
+                            self.takes = Takes::of(&answer);
+                            AgentMsg::Initialized(answer)
+                        }
                         // An agent that ended says so itself, with its last words.
                         Ok(Err(_)) if cx.is_incoming_closed() => continue,
                         Ok(Err(failure)) => return End::Gone(failure),
@@ -228,16 +237,16 @@ impl Conversation<'_> {
     fn carry_out(&mut self, command: AgentCmd) {
         match command {
             AgentCmd::Open { opening, how } => self.open(opening, how),
-            AgentCmd::Prompt { session_id, text } => {
-                let params =
-                    json!({"sessionId": session_id, "prompt": [{"type": "text", "text": text}]});
+            AgentCmd::Prompt { session_id, text, files } => {
+                let prompt = self.blocks(&text, &files);
+                let params = json!({"sessionId": session_id, "prompt": prompt});
                 self.ask_agent("session/prompt", &params, |result| AgentMsg::TurnEnded {
                     session_id,
                     result,
                 });
             }
-            AgentCmd::Steer { session_id, text } => {
-                let params = json!({"sessionId": session_id, "prompt": [{"type": "text", "text": text}],
+            AgentCmd::Steer { session_id, text, files } => {
+                let params = json!({"sessionId": session_id, "prompt": self.blocks(&text, &files),
                     "_meta": {"steering": {"idleBehavior": "promptRequired"}}});
                 self.ask_agent("_session/steering", &params, |result| AgentMsg::Steered {
                     text,
@@ -296,6 +305,19 @@ impl Conversation<'_> {
             // Ends the life; dealt with where the orders are read.
             AgentCmd::Restart => {}
         }
+    }
+
+    /// A prompt's blocks. Its files are read here and now, so that nothing sent later overtakes it;
+    /// they are small, and keys and frames have another thread.
+    fn blocks(&self, text: &str, files: &[Attachment]) -> Vec<Value> {
+        let (blocks, without) = attach::blocks(text, files, &self.roots, self.takes);
+        if !without.is_empty() {
+            let to_loop = self.to_loop.clone();
+            tokio::spawn(async move {
+                let _loop_is_gone = to_loop.send(AgentMsg::NotAttached(without)).await;
+            });
+        }
+        blocks
     }
 
     fn open(&self, opening: u64, how: Opening) {

@@ -3,10 +3,12 @@
 //!
 //! - [`wire`]: the messages, received as they came so that nothing unknown is lost.
 //! - [`connection`]: one life of an agent, from `initialize` to its end.
+//! - [`attach`]: a prompt with its files as content blocks.
 //! - [`asks`]: what the agent waits for an answer to.
 //! - [`roots`], [`files`], [`terminals`]: what an agent may do here, inside the session's roots.
 
 mod asks;
+mod attach;
 mod connection;
 mod files;
 mod relay;

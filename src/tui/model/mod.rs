@@ -6,6 +6,7 @@ pub mod composer;
 pub mod form;
 pub mod fuzzy;
 pub mod history;
+pub mod mention;
 pub mod menu;
 pub mod permission;
 pub mod picker;
@@ -23,6 +24,7 @@ use agents::AgentList;
 use composer::Composer;
 use form::Form;
 use history::History;
+use mention::Mentions;
 use permission::Permission;
 use picker::Picker;
 use plan::PlanReview;
@@ -124,6 +126,8 @@ pub enum Ability {
     Resume,
     /// List sessions.
     List,
+    /// Take pictures in a prompt.
+    Image,
     /// Be guided while a turn runs.
     Steer,
     /// Change what waits in its own queue.
@@ -420,6 +424,8 @@ pub struct Model {
     pub dock_open: bool,
     /// The slash menu.
     pub menu: Menu,
+    /// Files that the draft speaks of.
+    pub mentions: Mentions,
     /// Paste detection.
     pub burst: Burst,
     /// A short message and when it goes.
@@ -444,6 +450,13 @@ impl Model {
         let mut model = Self { focused: true, ..Self::default() };
         model.history = History::from_entries(std::mem::take(&mut start.history));
         if let Some(draft) = start.draft.take() {
+            for chip in draft.chips.iter().filter(|chip| chip.label.starts_with("[image ")) {
+                model.mentions.take(mention::Attachment {
+                    token: chip.content.clone(),
+                    path: chip.content.clone().into(),
+                    is_picture: true,
+                });
+            }
             model.composer.restore_draft(draft.text, draft.chips);
             for prompt in draft.queue {
                 model.queue.push(prompt);

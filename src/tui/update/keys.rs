@@ -1,7 +1,7 @@
 //! Keys, pastes and the mouse: finds out where the focus is, asks the keymap what a key means
 //! there, and does it.
 
-use super::{agents, ask, edit, overlay, queue, quit, slash, turn};
+use super::{agents, ask, edit, mention, overlay, queue, quit, slash, turn};
 use crate::tui::keymap::{self, Action, Context, Key, KeyCode};
 use crate::tui::model::menu;
 use crate::tui::model::plan::PlanFocus;
@@ -34,6 +34,8 @@ pub(super) fn context(model: &Model) -> Context {
         Context::Search
     } else if menu::is_open(model) {
         Context::Menu
+    } else if model.mentions.is_open() {
+        Context::Mention
     } else {
         Context::Composer
     }
@@ -58,6 +60,7 @@ pub(super) fn key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) {
         Context::Plan | Context::PlanNote => ask::plan_key(model, context, key, cmds),
         Context::Search => search_key(model, key, cmds),
         Context::Menu => slash::menu_key(model, key, cmds),
+        Context::Mention => mention::menu_key(model, key),
         Context::Composer | Context::Global => false,
     };
     if handled {
@@ -67,7 +70,8 @@ pub(super) fn key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) {
         }
         return;
     }
-    let base = if is_dialog(context) { Context::Composer } else { context };
+    let writes = is_dialog(context) || context == Context::Mention;
+    let base = if writes { Context::Composer } else { context };
     let action = keymap::action(base, key);
     // While something is asked and its keys do not count yet, Enter must not send what was
     // being typed: it may have been meant for the dialog.
@@ -207,7 +211,7 @@ fn search_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) -> bool {
 }
 
 /// Takes pasted text in, where text can go; it never answers a dialog.
-pub(super) fn pasted(model: &mut Model, text: &str) {
+pub(super) fn pasted(model: &mut Model, text: &str, cmds: &mut Vec<Cmd>) {
     if text.is_empty() {
         return;
     }
@@ -226,6 +230,7 @@ pub(super) fn pasted(model: &mut Model, text: &str) {
     }
     model.history.stop_browsing();
     model.composer.paste(text);
+    mention::pasted(model, text, cmds);
 }
 
 /// Takes a mouse event in. The wheel scrolls what is under it: the page or the transcript.

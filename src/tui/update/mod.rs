@@ -6,6 +6,7 @@ mod agents;
 mod ask;
 mod edit;
 mod keys;
+mod mention;
 mod overlay;
 mod paste;
 mod queue;
@@ -45,6 +46,10 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Cmd> {
             }
         }
         Msg::Paged { title, text } => overlay::open_text(model, &title, text),
+        Msg::FilesListed(files) => mention::listed(model, files),
+        Msg::PictureLookedAt { word, path, result } => {
+            mention::looked_at(model, &word, &path, result);
+        }
         Msg::Reported(text) => model.say(text),
         Msg::Agent(msg) => session::agent(model, msg, &mut cmds),
     }
@@ -59,9 +64,11 @@ fn term(model: &mut Model, event: TermEvent, cmds: &mut Vec<Cmd>) {
             if paste::holds_enter(model, key) {
                 return;
             }
+            let version = model.composer.version();
             keys::key(model, key, cmds);
+            mention::follow(model, model.composer.version() != version, cmds);
         }
-        TermEvent::Paste(text) => keys::pasted(model, &text),
+        TermEvent::Paste(text) => keys::pasted(model, &text, cmds),
         TermEvent::Mouse(mouse) => keys::mouse(model, mouse, cmds),
         TermEvent::Focus(focused) => model.focused = focused,
         // The terminal's answers are for the terminal's owner, not for the model.
@@ -103,6 +110,8 @@ fn note_draft_change(model: &mut Model) {
 
 #[cfg(test)]
 mod agent_tests;
+#[cfg(test)]
+mod mention_tests;
 #[cfg(test)]
 mod queue_tests;
 #[cfg(test)]

@@ -61,7 +61,10 @@ fn a_prompt_that_is_deleted_here_can_be_brought_back() {
 fn a_prompt_that_waits_here_is_sent_now_as_a_guide_and_comes_back_when_it_is_refused() {
     let mut m = running();
     let cmds = agent_cmds(&keys(&mut m, "<alt-q><down>s"));
-    assert_eq!(cmds, [AgentCmd::Steer { session_id: "s".into(), text: "two".into() }]);
+    assert_eq!(
+        cmds,
+        [AgentCmd::Steer { session_id: "s".into(), text: "two".into(), files: Vec::new() }]
+    );
     assert_eq!(m.queue.len(), 1);
     send(&mut m, AgentMsg::Steered { text: "two".into(), result: Ok("failed".into()) });
     assert_eq!(m.queue.len(), 2);

@@ -70,6 +70,7 @@ pub(super) fn agent(model: &mut Model, msg: AgentMsg, cmds: &mut Vec<Cmd>) {
         AgentMsg::LoggedIn(result) => logged_in(model, result, cmds),
         AgentMsg::QueueChanged { change, result } => queue::changed(model, change, &result),
         AgentMsg::Steered { text, result } => steered(model, text, &result, cmds),
+        AgentMsg::NotAttached(why) => model.say(format!("sent without {}", why.join(", "))),
         AgentMsg::TerminalOutput { terminal_id, text } => {
             model.transcript.terminal_output(&terminal_id, &text);
         }
@@ -96,6 +97,7 @@ fn initialized(model: &mut Model, answer: &Value, cmds: &mut Vec<Cmd>) {
             (Ability::Load, "/agentCapabilities/loadSession"),
             (Ability::Resume, "/agentCapabilities/sessionCapabilities/resume"),
             (Ability::List, "/agentCapabilities/sessionCapabilities/list"),
+            (Ability::Image, "/agentCapabilities/promptCapabilities/image"),
             (Ability::Steer, "/_meta/steering/supported"),
             (Ability::Queue, "/_meta/zcode/queue"),
         ]

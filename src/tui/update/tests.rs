@@ -48,7 +48,7 @@ pub(super) fn agent_cmds(cmds: &[Cmd]) -> Vec<AgentCmd> {
 }
 
 pub(super) fn prompt(text: &str) -> AgentCmd {
-    AgentCmd::Prompt { session_id: "s".into(), text: text.into() }
+    AgentCmd::Prompt { session_id: "s".into(), text: text.into(), files: Vec::new() }
 }
 
 pub(super) fn end_turn(model: &mut Model, stop: &str) -> Vec<Cmd> {
@@ -421,7 +421,10 @@ fn a_guide_that_is_not_taken_becomes_a_prompt() {
     m.agent.abilities.push(crate::tui::model::Ability::Steer);
     keys(&mut m, "go<ret>");
     let cmds = agent_cmds(&keys(&mut m, "left<ctrl-x>"));
-    assert_eq!(cmds, [AgentCmd::Steer { session_id: "s".into(), text: "left".into() }]);
+    assert_eq!(
+        cmds,
+        [AgentCmd::Steer { session_id: "s".into(), text: "left".into(), files: Vec::new() }]
+    );
     send(&mut m, AgentMsg::Steered { text: "left".into(), result: Ok("promptRequired".into()) });
     assert_eq!(m.queue.len(), 1);
     assert_eq!(agent_cmds(&end_turn(&mut m, "end_turn")), [prompt("left")]);

@@ -68,11 +68,13 @@ pub(super) fn start(model: &mut Model, text: String, cmds: &mut Vec<Cmd>) {
         return;
     };
     super::agents::leave(model, cmds);
-    model.transcript.begin_turn(&text, Vec::new(), model.now_ms);
+    let files = model.mentions.in_text(&text);
+    let names = files.iter().map(|file| crate::tui::model::mention::name_of(&file.path)).collect();
+    model.transcript.begin_turn(&text, names, model.now_ms);
     model.turn = Turn::Running { since_ms: model.now_ms };
     model.in_flight = Some(text.clone());
     cmds.push(Cmd::Scroll(Scroll::Tail));
-    cmds.push(Cmd::Agent(AgentCmd::Prompt { session_id, text }));
+    cmds.push(Cmd::Agent(AgentCmd::Prompt { session_id, text, files }));
 }
 
 /// Sends what waits, unless it is held.
@@ -104,14 +106,18 @@ pub(super) fn steer(model: &mut Model, cmds: &mut Vec<Cmd>) {
     if model.history.add(&text) {
         cmds.push(Cmd::StoreHistory(text.clone()));
     }
-    cmds.push(Cmd::Agent(AgentCmd::Steer { session_id, text }));
+    let files = model.mentions.in_text(&text);
+    cmds.push(Cmd::Agent(AgentCmd::Steer { session_id, text, files }));
     model.say("guiding the running turn…");
 }
 
 /// Guides the running turn with a prompt that waited; it comes back to the queue when it is refused.
 pub(super) fn steer_with(model: &mut Model, text: String, cmds: &mut Vec<Cmd>) {
     match model.session.id.clone() {
-        Some(session_id) => cmds.push(Cmd::Agent(AgentCmd::Steer { session_id, text })),
+        Some(session_id) => {
+            let files = model.mentions.in_text(&text);
+            cmds.push(Cmd::Agent(AgentCmd::Steer { session_id, text, files }));
+        }
         None => model.queue.push_front(text),
     }
 }

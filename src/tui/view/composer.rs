@@ -93,6 +93,9 @@ pub(super) fn menu(model: &Model, theme: &Theme, area: Rect, buf: &mut Buffer) {
     if area.height == 0 {
         return;
     }
+    if !menu::is_open(model) {
+        return files(model, theme, area, buf);
+    }
     let rows = menu::rows(model);
     let shown = usize::from(area.height);
     let first = (model.menu.selected + 1).saturating_sub(shown);
@@ -115,9 +118,59 @@ pub(super) fn menu(model: &Model, theme: &Theme, area: Rect, buf: &mut Buffer) {
         ]);
         widgets::put_line(buf, area.x, y, area.width, &line);
     }
-    if rows.len() > shown {
-        let position = format!("{}/{}", model.menu.selected + 1, rows.len());
+    place_in(model.menu.selected, rows.len(), theme, area, buf);
+}
+
+/// Says which row of how many is selected, when not all are in sight.
+fn place_in(selected: usize, rows: usize, theme: &Theme, area: Rect, buf: &mut Buffer) {
+    if rows > usize::from(area.height) {
+        let position = format!(" {}/{rows}", selected + 1);
         let x = area.right().saturating_sub(u16::try_from(position.len() + 1).unwrap_or(0));
         buf.set_string(x, area.y, position, theme.dim);
     }
+}
+
+/// Draws the menu of files. A path too long loses its beginning: its name tells it apart.
+fn files(model: &Model, theme: &Theme, area: Rect, buf: &mut Buffer) {
+    let Some(open) = &model.mentions.open else { return };
+    if open.rows.is_empty() {
+        let room = area.width.saturating_sub(2);
+        widgets::put(buf, area.x + 2, area.y, "reading the files…", room, theme.dim);
+        return;
+    }
+    let first = (open.selected + 1).saturating_sub(usize::from(area.height));
+    let room = usize::from(area.width).saturating_sub(3);
+    for (y, (i, path)) in (area.y..area.bottom()).zip(open.rows.iter().enumerate().skip(first)) {
+        let selected = i == open.selected;
+        let mark = if selected { theme.glyphs.folded } else { " " };
+        let (way, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let name_room = width::cell_width(name);
+        let way = if way.is_empty() { String::new() } else { format!("{way}/") };
+        let way = end_of(&way, room.saturating_sub(name_room));
+        let pick = |style| if selected { theme.selected } else { style };
+        let line = Line::from(vec![
+            Span::styled(format!("{mark} "), theme.accent),
+            Span::styled(way, pick(theme.dim)),
+            Span::styled(name.to_owned(), pick(theme.text)),
+        ]);
+        widgets::put_line(buf, area.x, y, area.width, &line);
+    }
+    place_in(open.selected, open.rows.len(), theme, area, buf);
+}
+
+/// The end of a text that fits into so many cells.
+fn end_of(text: &str, room: usize) -> String {
+    if width::cell_width(text) <= room {
+        return text.to_owned();
+    }
+    let (mut kept, mut used) = (Vec::new(), 1);
+    for g in text.graphemes(true).rev() {
+        used += width::cell_width(g);
+        if used > room {
+            break;
+        }
+        kept.push(g);
+    }
+    kept.push("…");
+    kept.into_iter().rev().collect()
 }

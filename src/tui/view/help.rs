@@ -27,6 +27,7 @@ pub(super) fn lines(model: &Model, columns: u16, theme: &Theme) -> Vec<Line<'sta
         (Context::Agents, "The subagents"),
         (Context::Queue, "The queue"),
         (Context::Menu, "The command menu"),
+        (Context::Mention, "The menu of files (@)"),
     ];
     for (context, title) in sections {
         section(&mut out, title, theme);

@@ -57,7 +57,8 @@ impl Layout {
         let composer = take(rows);
         let top_rule = take(1);
         let spare = screen.height.saturating_sub(rows + 6);
-        let menu_rows = if menu::is_open(model) { menu::rows(model).len() } else { 0 };
+        let menu_rows =
+            if menu::is_open(model) { menu::rows(model).len() } else { model.mentions.height() };
         let menu_rows = u16::try_from(menu_rows).unwrap_or(MENU_ROWS).min(MENU_ROWS).min(spare);
         let menu = take(menu_rows);
         // The list shows them all.

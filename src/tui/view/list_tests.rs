@@ -1,10 +1,12 @@
-//! Screens of what is queued and of subagents: the lists, and a subagent's own transcript.
+//! Screens of lists and chips: what is queued, subagents and their own transcripts, the menu of files.
 
 use super::tests::{keys, ready, screen, screens, tell};
 use super::*;
 use crate::tui::model::Ability;
 use crate::tui::model::queue::{AgentItem, AgentQueue};
-use crate::tui::msg::{AgentMsg, SessionFact};
+use crate::tui::msg::{AgentMsg, Msg, SessionFact};
+use crate::tui::terminal::input::TermEvent;
+use crate::tui::update::update;
 use agent_client_protocol::v1::schema as acp;
 use serde_json::{Value, json};
 
@@ -169,4 +171,37 @@ fn no_size_makes_the_lists_panic() {
             }
         }
     }
+}
+
+fn mentioning() -> Model {
+    let mut model = ready();
+    let mut files = crate::tui::model::mention::FileList::default();
+    for path in ["README.md", "src/main.rs", "src/domain/模型/manifest.rs", "tests/main.rs"] {
+        files.push(path.to_owned());
+    }
+    files.push(format!("{}/main_of_a_deep_place.rs", "a-directory/".repeat(12) + "end"));
+    keys(&mut model, "explain<space>@ma");
+    update(&mut model, Msg::FilesListed(std::sync::Arc::new(files)));
+    keys(&mut model, "<down>");
+    model
+}
+
+#[test]
+fn the_menu_of_files_shows_what_fits() {
+    check("mention", mentioning);
+}
+
+fn pictured() -> Model {
+    let mut model = ready();
+    model.agent.abilities.push(crate::tui::model::Ability::Image);
+    keys(&mut model, "what<space>is<space>wrong<space>here:<space>");
+    update(&mut model, Msg::Term(TermEvent::Paste("/t/屏幕.png".into())));
+    let (word, path) = ("/t/屏幕.png".to_owned(), "/t/屏幕.png".into());
+    update(&mut model, Msg::PictureLookedAt { word, path, result: Ok(()) });
+    model
+}
+
+#[test]
+fn a_picture_stands_in_the_draft_as_a_chip() {
+    check("picture", pictured);
 }

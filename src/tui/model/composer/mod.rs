@@ -143,6 +143,41 @@ impl Composer {
         self.put(text);
     }
 
+    /// Puts a text in the place of a part of the draft; the caret stands behind it.
+    pub fn replace(&mut self, range: std::ops::Range<usize>, text: &str) {
+        if self.text.get(range.clone()).is_none() {
+            return;
+        }
+        self.remember(LastEdit::None);
+        self.caret = range.start + text.len();
+        self.text.replace_range(range, text);
+        self.caret = self.boundary_at_or_after(self.caret);
+        self.changed();
+    }
+
+    /// Makes a chip of a word that stands in the text; returns whether it still does. The caret
+    /// stays where it is in what is around.
+    pub fn put_chip(&mut self, word: &str, chip: Chip) -> bool {
+        let spans = self.chip_spans();
+        let is_free = |at: &usize| !spans.iter().any(|(span, _)| span.contains(at));
+        let Some(at) = self.text.rmatch_indices(word).map(|(at, _)| at).find(is_free) else {
+            return false;
+        };
+        self.remember(LastEdit::None);
+        let end = at + word.len();
+        self.text.replace_range(at..end, &chip.label);
+        if self.caret >= end {
+            self.caret = self.caret - word.len() + chip.label.len();
+        } else if self.caret > at {
+            self.caret = at + chip.label.len();
+        }
+        self.caret = self.boundary_at_or_after(self.caret);
+        self.chips.retain(|known| known.label != chip.label);
+        self.chips.push(chip);
+        self.changed();
+        true
+    }
+
     /// Inserts pasted text: as it is when short, as a chip when large.
     pub fn paste(&mut self, text: &str) {
         self.remember(LastEdit::None);
