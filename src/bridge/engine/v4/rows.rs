@@ -92,6 +92,10 @@ pub enum Fact {
         hole: bool,
         /// A turn was running: something of it may be in the picture that the legacy channel has still to say.
         running: bool,
+        /// The turns of its rows, when these are not said: the rows miss the beginning of those turns.
+        unsaid: Vec<String>,
+        /// The newest row names no turn (and is not said).
+        nameless: bool,
     },
     /// A row that was not there before; details follow as facts of their own.
     Opened(Arc<RowHead>),

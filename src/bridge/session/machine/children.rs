@@ -279,9 +279,9 @@ impl Machine {
 
     fn resync_child(&mut self, id: &str, reason: &Resync) {
         let Some(child) = self.v4.children.running.get(id) else { return };
-        if let Resync::Hole { before } = reason {
+        if let Resync::Hole { before, picture } = reason {
             let topic = child.topic.name().to_owned();
-            return self.ask_for_rows(id, topic, before);
+            return self.ask_for_rows(id, topic, before, *picture);
         }
         let params = super::v4::resync_params(&child.topic, self.v4.connection_id(), reason);
         self.call(
@@ -301,7 +301,12 @@ impl Machine {
         if let Ok(answer) = reply.and_then(|raw| failure::parse(&raw)) {
             let ack = answer.get("ack").cloned();
             if let Some(ack) = ack.and_then(|it| serde_json::from_value::<Ack>(it).ok()) {
-                child.topic.resynced(&ack);
+                let mut facts = Vec::new();
+                let resync = child.topic.resynced(&ack, self.now.ms, &mut facts);
+                self.child_facts(id, &facts);
+                if let Some(reason) = resync {
+                    self.resync_child(id, &reason);
+                }
             }
             return;
         }
@@ -315,12 +320,12 @@ impl Machine {
         self.call("v4/conversation/subscribe", json!(params), Cont::V4Subscribe { topic: name });
     }
 
-    pub(crate) fn on_child_rows(&mut self, name: &str, page: Option<RowsRange>) {
+    pub(crate) fn on_child_rows(&mut self, name: &str, picture: u64, page: Option<RowsRange>) {
         let Some(id) = name.strip_prefix("conversation/") else { return };
         let now = self.now.ms;
         let Some(child) = self.v4.children.running.get_mut(id) else { return };
         let mut facts = Vec::new();
-        let resync = child.topic.older_rows(page, now, &mut facts);
+        let resync = child.topic.older_rows(picture, page, now, &mut facts);
         self.child_facts(id, &facts);
         if let Some(reason) = resync {
             self.resync_child(id, &reason);

@@ -77,6 +77,7 @@ pub(crate) enum Cont {
     },
     V4Rows {
         topic: String,
+        picture: u64,
     },
     V4Patience,
     SteerSent {
@@ -198,7 +199,7 @@ impl Machine {
             Cont::V4Workspace => self.on_workspace_subscribed(reply),
             Cont::V4ResyncWorkspace => self.on_workspace_resynced(reply),
             Cont::V4ResyncChild { child } => self.on_child_resynced(&child, reply),
-            Cont::V4Rows { topic } => self.on_v4_rows(&topic, reply),
+            Cont::V4Rows { topic, picture } => self.on_v4_rows(&topic, picture, reply),
             Cont::SteerSent { id } => self.on_steer_reply(id, reply),
             Cont::QueueCommand { req, command, tries } => {
                 self.on_queue_command(req, &command, tries, reply);

@@ -206,11 +206,11 @@ impl Machine {
     }
 
     fn resync(&mut self, reason: &Resync) {
-        if let Resync::Hole { before } = reason {
+        if let Resync::Hole { before, picture } = reason {
             let Some(sid) = self.engine_sid().map(str::to_owned) else { return };
             let topic = commands::conversation_topic(&sid);
             self.patience();
-            return self.ask_for_rows(&sid, topic, before);
+            return self.ask_for_rows(&sid, topic, before, *picture);
         }
         let now = self.now.ms;
         if now.saturating_sub(self.v4.resyncs_since) > RESYNC_WINDOW {
@@ -233,20 +233,31 @@ impl Machine {
     }
 
     /// Asks for the rows before the oldest one of a picture.
-    pub(crate) fn ask_for_rows(&mut self, session: &str, topic: String, before: &RowId) {
+    pub(crate) fn ask_for_rows(
+        &mut self,
+        session: &str,
+        topic: String,
+        before: &RowId,
+        picture: u64,
+    ) {
         let params = RowsRangeParams::new(session, Some(before.clone()), MAX_ROWS_RANGE);
-        self.call("v4/conversation/rowsRange", json!(params), Cont::V4Rows { topic });
+        self.call("v4/conversation/rowsRange", json!(params), Cont::V4Rows { topic, picture });
     }
 
-    pub(crate) fn on_v4_rows(&mut self, name: &str, reply: Result<Box<RawValue>, EngineError>) {
+    pub(crate) fn on_v4_rows(
+        &mut self,
+        name: &str,
+        picture: u64,
+        reply: Result<Box<RawValue>, EngineError>,
+    ) {
         let page = reply.ok().and_then(|raw| serde_json::from_str::<RowsRange>(raw.get()).ok());
         let now = self.now.ms;
         let mut facts = std::mem::take(&mut self.v4.facts);
         let Some(main) = self.v4.main.as_mut().filter(|it| it.name() == name) else {
             self.v4.facts = facts;
-            return self.on_child_rows(name, page);
+            return self.on_child_rows(name, picture, page);
         };
-        let resync = main.older_rows(page, now, &mut facts);
+        let resync = main.older_rows(picture, page, now, &mut facts);
         self.take_facts(facts);
         self.after_frame(resync);
     }
@@ -259,7 +270,10 @@ impl Machine {
                     .cloned()
                     .and_then(|it| serde_json::from_value::<Ack>(it).ok());
                 if let (Some(ack), Some(topic)) = (ack, self.v4.main.as_mut()) {
-                    topic.resynced(&ack);
+                    let mut facts = std::mem::take(&mut self.v4.facts);
+                    let resync = topic.resynced(&ack, self.now.ms, &mut facts);
+                    self.take_facts(facts);
+                    self.after_frame(resync);
                 }
             }
             // An engine that forgot the subscription: begin a new one.
@@ -317,10 +331,11 @@ impl Machine {
     fn on_fact(&mut self, fact: &Fact) {
         match fact {
             Fact::State(patch) => self.on_v4_state(patch),
-            Fact::Snapshot { initial, hole, running } => {
+            Fact::Snapshot { initial, hole, running, unsaid, nameless } => {
+                self.v4.rows.miss(unsaid);
                 let begun = self.turn.as_ref().is_some_and(|it| it.turn_id.is_some())
                     || self.stream.foreign_runs();
-                if *hole || (*initial && (*running || begun)) {
+                if *nameless && (*hole || (*initial && (*running || begun))) {
                     self.v4.rows.wait_for_the_end();
                 }
             }

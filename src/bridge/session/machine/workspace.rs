@@ -98,7 +98,10 @@ impl Machine {
         let known = &mut self.v4.workspace;
         let Some(topic) = known.topic.as_mut() else { return };
         if let Some(ack) = ack {
-            return topic.resynced(&ack);
+            let mut facts = Vec::new();
+            let resync = topic.resynced(&ack, self.now.ms, &mut facts);
+            self.workspace_facts(&facts);
+            return self.resync_workspace(resync.as_ref());
         }
         topic.unsubscribed();
         known.failures += 1;

@@ -26,6 +26,8 @@ pub struct Rows {
     live: bool,
     /// The rows began in the middle of a turn: the legacy channel tells the rest of it alone.
     waiting: Waiting,
+    /// Turns whose rows did not all come: the legacy channel tells them alone.
+    missed: VecDeque<String>,
     /// Turns that the legacy channel has ended: it has said all of them.
     over: VecDeque<String>,
     tools: HashMap<String, Tool>,
@@ -62,10 +64,20 @@ impl Rows {
         self.fuse.set_rows_live(live);
     }
 
-    /// The rows' beginning of the running turn is not known, so that they could only be shown out of order: the legacy
-    /// channel tells this turn alone.
+    /// The rows' beginning of the running turn is not known, so that they could only be shown out of order, and they do not
+    /// name it: the legacy channel tells this turn alone.
     pub fn wait_for_the_end(&mut self) {
         self.waiting = Waiting::ForTheEnd;
+    }
+
+    /// The rows miss the beginning of these turns, or a part of them: the legacy channel tells them alone.
+    pub fn miss(&mut self, turns: &[String]) {
+        for turn in turns.iter().filter(|it| !it.is_empty()) {
+            self.missed.push_back(turn.clone());
+            if self.missed.len() > MAX_TURNS {
+                self.missed.pop_front();
+            }
+        }
     }
 
     /// The turn is over: the next one begins on both channels.
@@ -84,7 +96,10 @@ impl Rows {
     /// True for rows that must not speak: of a turn that has ended, or of one whose beginning they missed.
     fn is_mute(&self, head: &RowHead) -> bool {
         self.waiting != Waiting::No
-            || head.turn_id.as_ref().is_some_and(|it| self.over.contains(it))
+            || head
+                .turn_id
+                .as_ref()
+                .is_some_and(|it| self.over.contains(it) || self.missed.contains(it))
     }
 
     /// Takes a legacy event; returns what of it is still to be shown.

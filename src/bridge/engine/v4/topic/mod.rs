@@ -83,12 +83,15 @@ pub enum Resync {
     Hole {
         /// The oldest row that is there.
         before: RowId,
+        /// Which picture asks: pages for another one are of no use.
+        picture: u64,
     },
 }
 
 /// A picture that waits for the rows between it and what is known.
 #[derive(Debug)]
 struct Picture {
+    serial: u64,
     window: Vec<Row>,
     state: Box<StatePatch>,
     seq: Option<u64>,
@@ -111,6 +114,8 @@ pub struct Topic {
     fragments: Fragments,
     rows: Rows,
     pending: Option<Picture>,
+    /// Pictures that have waited for pages.
+    pictures: u64,
     /// Rows before this one were read as of that sequence number: pieces up to it are in them already.
     paged: Option<(RowId, u64)>,
 }
@@ -132,6 +137,7 @@ impl Topic {
             fragments: Fragments::default(),
             rows: Rows::default(),
             pending: None,
+            pictures: 0,
             paged: None,
         }
     }
@@ -179,12 +185,15 @@ impl Topic {
         resync
     }
 
-    /// Takes the reply to a resync; its frames follow.
-    pub fn resynced(&mut self, ack: &Ack) {
+    /// Takes the reply to a resync; its frames follow. A picture of another log that waited for pages is dropped, and the
+    /// frames that waited with it are taken.
+    pub fn resynced(&mut self, ack: &Ack, now_ms: u64, out: &mut Vec<Fact>) -> Option<Resync> {
         if !ack.subscription_id.is_empty() {
             self.subscription = Some(ack.subscription_id.clone());
         }
-        self.take_epoch(ack.log_epoch.as_deref());
+        let waited = self.pending.is_some();
+        let other = self.take_epoch(ack.log_epoch.as_deref());
+        if waited && other { self.play_early(now_ms, out) } else { None }
     }
 
     /// The subscription is gone (engine lost, session evicted); what is known is kept for the next one.
@@ -276,10 +285,12 @@ impl Topic {
             && self.rows.misses(&window, has_more)
             && let Some(before) = window.first().map(|it| it.row_id.clone())
         {
-            self.pending = Some(Picture { window, state: Box::new(state), seq, pages: 0 });
-            return Err(Resync::Hole { before });
+            self.pictures += 1;
+            let serial = self.pictures;
+            self.pending = Some(Picture { serial, window, state: Box::new(state), seq, pages: 0 });
+            return Err(Resync::Hole { before, picture: serial });
         }
-        let picture = Picture { window, state: Box::new(state), seq, pages: 0 };
+        let picture = Picture { serial: 0, window, state: Box::new(state), seq, pages: 0 };
         self.take_picture(picture, first, quiet, out);
         Ok(())
     }
@@ -288,21 +299,31 @@ impl Topic {
         self.seq = picture.seq;
         self.resyncing = false;
         self.shown = true;
+        let mut unsaid = Vec::new();
+        let mut nameless = false;
+        if quiet {
+            unsaid.extend(picture.window.iter().filter_map(|it| it.turn_id.clone()));
+            unsaid.dedup();
+            nameless = picture.window.last().is_some_and(|it| it.turn_id.is_none());
+        }
         let running = picture.window.iter().any(Row::is_running);
-        out.push(Fact::Snapshot { initial: first, hole: quiet && !first, running });
+        let hole = quiet && !first;
+        out.push(Fact::Snapshot { initial: first, hole, running, unsaid, nameless });
         self.rows.replace(picture.window, false, quiet, out);
         out.push(Fact::State(picture.state));
     }
 
     /// Takes a page of the rows that a [`Resync::Hole`] asked for, or `None` when they cannot be had: the picture is then
-    /// remembered and nothing of its rows is said. The frames that came meanwhile follow.
+    /// remembered and nothing of its rows is said. The frames that came meanwhile follow. A page for a picture that no
+    /// longer waits is passed over.
     pub fn older_rows(
         &mut self,
+        serial: u64,
         page: Option<RowsRange>,
         now_ms: u64,
         out: &mut Vec<Fact>,
     ) -> Option<Resync> {
-        let mut picture = self.pending.take()?;
+        let mut picture = self.pending.take_if(|it| it.serial == serial)?;
         let mut complete = false;
         if let Some(page) = page.filter(|_| picture.pages < MAX_PAGES) {
             picture.pages += 1;
@@ -318,7 +339,7 @@ impl Topic {
             if got_some && self.rows.misses(&picture.window, page.has_more) {
                 let before = picture.window.first().map(|it| it.row_id.clone())?;
                 self.pending = Some(picture);
-                return Some(Resync::Hole { before });
+                return Some(Resync::Hole { before, picture: serial });
             }
             complete = got_some || !page.has_more;
         }
@@ -373,6 +394,8 @@ impl Topic {
         if other {
             self.rows.clear();
             self.seq = None;
+            self.pending = None;
+            self.paged = None;
         }
         other
     }

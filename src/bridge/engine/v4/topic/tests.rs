@@ -315,7 +315,7 @@ fn page(rows: &Value, has_more: bool) -> Option<RowsRange> {
 #[test]
 fn the_rows_between_a_picture_and_what_is_known_are_read_page_by_page() {
     let mut topic = live();
-    let hole = |before: u64| Some(Resync::Hole { before: RowId::Number(before) });
+    let hole = |before: u64| Some(Resync::Hole { before: RowId::Number(before), picture: 1 });
     assert_eq!(far_picture(&mut topic), hole(80));
     assert!(topic.is_stale());
     // A frame that comes meanwhile waits for its turn; what the page had already is not said again.
@@ -323,10 +323,10 @@ fn the_rows_between_a_picture_and_what_is_known_are_read_page_by_page() {
     assert_eq!((facts.len(), resync), (0, None));
     let mut out = Vec::new();
     let rows = json!([text_row(79, "xy", "streaming")]);
-    assert_eq!(topic.older_rows(page(&rows, true), NOW, &mut out), hole(79));
+    assert_eq!(topic.older_rows(1, page(&rows, true), NOW, &mut out), hole(79));
     assert!(out.is_empty());
     let rows = json!([text_row(1, "a", "complete"), text_row(40, "m", "complete")]);
-    assert_eq!(topic.older_rows(page(&rows, false), NOW, &mut out), None);
+    assert_eq!(topic.older_rows(1, page(&rows, false), NOW, &mut out), None);
     assert_eq!(text(&out), "mxyz!");
     assert!(!topic.is_stale());
 }
@@ -337,11 +337,11 @@ fn rows_that_were_lost_after_an_empty_picture_are_read_page_by_page_too() {
     let tail = json!({"rows": {"window": [text_row(9, "nine", "complete")], "hasMore": true}, "logEpoch": "e1", "seq": 9});
     let far = frame(9, 9, &json!({"kind": "snapshot", "snapshot": tail}));
     let (facts, resync) = apply(&mut topic, &far);
-    assert_eq!(resync, Some(Resync::Hole { before: RowId::Number(9) }));
+    assert_eq!(resync, Some(Resync::Hole { before: RowId::Number(9), picture: 1 }));
     assert_eq!(text(&facts), "", "nothing is shown before what stands before it");
     let mut out = Vec::new();
     let first = page(&json!([text_row(8, "eight ", "complete")]), false);
-    assert_eq!(topic.older_rows(first, NOW, &mut out), None);
+    assert_eq!(topic.older_rows(1, first, NOW, &mut out), None);
     assert_eq!(text(&out), "eight nine");
 }
 
@@ -353,7 +353,7 @@ fn a_childs_picture_is_shown_even_when_the_rows_before_it_cannot_be_had() {
     let tail = json!({"rows": {"window": [text_row(9, "nine", "complete")], "hasMore": true}, "logEpoch": "e1", "seq": 9});
     let far = frame(9, 9, &json!({"kind": "snapshot", "snapshot": tail}));
     assert!(matches!(apply(&mut topic, &far).1, Some(Resync::Hole { .. })));
-    topic.older_rows(None, NOW, &mut out);
+    topic.older_rows(1, None, NOW, &mut out);
     assert_eq!(text(&out), "nine");
 }
 
@@ -362,7 +362,7 @@ fn rows_that_cannot_be_had_leave_a_picture_of_which_nothing_is_said() {
     let mut topic = live();
     far_picture(&mut topic);
     let mut out = Vec::new();
-    assert_eq!(topic.older_rows(None, NOW, &mut out), None);
+    assert_eq!(topic.older_rows(1, None, NOW, &mut out), None);
     assert!(matches!(out[0], Fact::Snapshot { initial: false, hole: true, .. }), "{out:?}");
     assert_eq!(text(&out), "");
 }

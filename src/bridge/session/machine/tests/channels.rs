@@ -525,8 +525,13 @@ fn cards(updates: &[acp::SessionUpdate]) -> HashMap<String, (Value, usize)> {
     cards
 }
 
+/// How many turns are tried; `PROPTEST_CASES` asks for more.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|it| it.parse().ok()).unwrap_or(500)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_turn_told_by_two_faulty_channels_is_shown_once_whole_and_in_order(turn in turn(), chaos in chaos()) {
