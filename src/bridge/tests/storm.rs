@@ -88,7 +88,8 @@ async fn storm(seed: u64) {
     }
     assert!(kills == 2 && cancels > 5, "seed {seed} shows nothing: {kills} {cancels}");
     for session in &sessions {
-        assert!(desk.open_cards(session).is_empty(), "seed {seed}, {session}");
+        let open = desk.open_cards(session);
+        assert!(open.is_empty(), "seed {seed}, {session}: {open:?}");
     }
     // And away in the middle of it all.
     for session in &sessions {

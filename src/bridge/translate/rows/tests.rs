@@ -215,3 +215,19 @@ fn a_childs_facts_are_marked_with_their_parent() {
         matches!(event.body, SessionBody::Streaming(it) if it.kind == StreamKind::ReasoningDelta && it.delta == "hm")
     );
 }
+
+#[test]
+fn a_turn_whose_rows_did_not_all_come_is_told_by_the_legacy_channel_and_the_next_one_by_both() {
+    let mut rig = Rig::new();
+    rig.rows.miss(&["t1".to_owned()]);
+    let mut said = Vec::new();
+    let row = head(1, RowKind::AssistantText);
+    rig.rows.on_fact("s", &Fact::Text(row, piece(0, "late")), &mut said);
+    assert!(said.is_empty(), "rows of it would be out of order: {said:?}");
+    assert!(rig.rows.on_legacy(&delta("first ")).is_some());
+    // The rows of the next turn are earlier than the event that starts it.
+    let mut next = RowHead::clone(&head(2, RowKind::AssistantText));
+    next.turn_id = Some("t2".to_owned());
+    rig.rows.on_fact("s", &Fact::Text(Arc::new(next), piece(0, "next")), &mut said);
+    assert_eq!(said.len(), 1, "{said:?}");
+}

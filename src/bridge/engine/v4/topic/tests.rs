@@ -367,6 +367,44 @@ fn rows_that_cannot_be_had_leave_a_picture_of_which_nothing_is_said() {
     assert_eq!(text(&out), "");
 }
 
+#[test]
+fn a_picture_that_waits_for_pages_is_dropped_when_another_log_begins() {
+    let mut topic = live();
+    assert!(far_picture(&mut topic).is_some());
+    let mut out = Vec::new();
+    let ack = Ack { mode: Some("snapshot".to_owned()), ..ack("e2") };
+    // The new log's own picture came before the reply to the resync did.
+    let anew = snapshot(5, &json!([text_row(1080, "z", "complete")])).replace("e1", "e2");
+    assert_eq!(topic.on_frame(&anew, NOW, &mut out), None);
+    assert_eq!(topic.resynced(&ack, NOW, &mut out), None);
+    assert!(
+        matches!(&out[0], Fact::Snapshot { initial: true, unsaid, .. } if *unsaid == ["t1"]),
+        "{out:?}"
+    );
+    let said = page(&json!([text_row(40, "m", "complete")]), false);
+    assert_eq!(topic.older_rows(1, said, NOW, &mut out), None);
+    assert_eq!(text(&out), "", "neither the old picture nor its pages are said");
+    assert!(!topic.is_stale());
+}
+
+#[test]
+fn a_page_for_a_picture_that_no_longer_waits_is_passed_over() {
+    let mut topic = live();
+    assert!(far_picture(&mut topic).is_some());
+    let mut out = Vec::new();
+    topic.unsubscribed();
+    topic.subscribed(&ack("e1"), NOW, &mut out);
+    let far = snapshot(99, &json!([text_row(80, "z", "complete")]))
+        .replace("\"hasMore\":false", "\"hasMore\":true");
+    let before = RowId::Number(80);
+    assert_eq!(apply(&mut topic, &far).1, Some(Resync::Hole { before, picture: 2 }));
+    assert_eq!(topic.older_rows(1, page(&json!([]), false), NOW, &mut out), None);
+    assert!(topic.is_stale(), "the second one still waits");
+    let rows = json!([text_row(1, "a", "complete"), text_row(79, "y", "complete")]);
+    topic.older_rows(2, page(&rows, false), NOW, &mut out);
+    assert_eq!(text(&out), "yz");
+}
+
 proptest! {
     /// Whatever frames are lost, doubled or swapped: once the last resync is answered, the facts have said the text once.
     #[test]

@@ -13,7 +13,7 @@ use crate::bridge::engine::session_event;
 
 /// What the model did, in order.
 #[derive(Debug, Clone)]
-enum Said {
+pub(super) enum Said {
     Text { thought: bool, message: usize, text: String },
     Call { name: String, output: String },
 }
@@ -40,19 +40,19 @@ fn turn() -> impl Strategy<Value = Vec<Said>> {
 }
 
 #[derive(Debug, Clone)]
-struct Chaos {
-    cuts: Vec<usize>,
-    acts: Vec<u8>,
-    faults: Vec<u8>,
-    own_ids: bool,
-    name_parts: bool,
+pub(super) struct Chaos {
+    pub(super) cuts: Vec<usize>,
+    pub(super) acts: Vec<u8>,
+    pub(super) faults: Vec<u8>,
+    pub(super) own_ids: bool,
+    pub(super) name_parts: bool,
     /// The picture that begins the subscription comes after so many acts.
-    picture_after: usize,
+    pub(super) picture_after: usize,
     /// Rows a picture shows at most.
-    window: usize,
-    frames_end_at: Option<usize>,
-    pages_fail: bool,
-    lean: u8,
+    pub(super) window: usize,
+    pub(super) frames_end_at: Option<usize>,
+    pub(super) pages_fail: bool,
+    pub(super) lean: u8,
 }
 
 fn chaos() -> impl Strategy<Value = Chaos> {
@@ -525,6 +525,27 @@ fn cards(updates: &[acp::SessionUpdate]) -> HashMap<String, (Value, usize)> {
     cards
 }
 
+/// Plays the turn and compares what was shown with what was said.
+pub(super) fn is_shown_once_whole_and_in_order(
+    turn: &[Said],
+    chaos: &Chaos,
+) -> Result<(), TestCaseError> {
+    let (mut w, req) = World::new(turn, chaos);
+    w.run();
+    prop_assert_eq!(w.b.stop_reason(req), Some("end_turn".to_owned()));
+    prop_assert_eq!(shown(&w.b.updates, chaos.own_ids), wanted(turn), "{:#?}", w.log);
+    let cards = cards(&w.b.updates);
+    for said in turn {
+        let Said::Call { name, output } = said else { continue };
+        let (card, ends) = &cards[name];
+        prop_assert_eq!(*ends, 1, "{} ended so often", name);
+        prop_assert_eq!(card["status"].as_str(), Some("completed"));
+        prop_assert_eq!(&card["rawInput"]["file_path"], &json!(format!("/w/{name}")));
+        prop_assert!(card["content"].to_string().contains(output.trim()), "{}: {}", output, card);
+    }
+    Ok(())
+}
+
 /// How many turns are tried; `PROPTEST_CASES` asks for more.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|it| it.parse().ok()).unwrap_or(500)
@@ -535,18 +556,6 @@ proptest! {
 
     #[test]
     fn a_turn_told_by_two_faulty_channels_is_shown_once_whole_and_in_order(turn in turn(), chaos in chaos()) {
-        let (mut w, req) = World::new(&turn, &chaos);
-        w.run();
-        prop_assert_eq!(w.b.stop_reason(req), Some("end_turn".to_owned()));
-        prop_assert_eq!(shown(&w.b.updates, chaos.own_ids), wanted(&turn), "{:#?}", w.log);
-        let cards = cards(&w.b.updates);
-        for said in &turn {
-            let Said::Call { name, output } = said else { continue };
-            let (card, ends) = &cards[name];
-            prop_assert_eq!(*ends, 1, "{} ended so often", name);
-            prop_assert_eq!(card["status"].as_str(), Some("completed"));
-            prop_assert_eq!(&card["rawInput"]["file_path"], &json!(format!("/w/{name}")));
-            prop_assert!(card["content"].to_string().contains(output.trim()) , "{}: {}", output, card);
-        }
+        is_shown_once_whole_and_in_order(&turn, &chaos)?;
     }
 }

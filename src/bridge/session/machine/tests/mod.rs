@@ -3,6 +3,7 @@
 
 mod asks;
 mod channels;
+mod counterexamples;
 mod golden;
 mod lifecycle;
 mod opening;
