@@ -73,10 +73,18 @@ impl Rows {
     /// The rows miss the beginning of these turns, or a part of them: the legacy channel tells them alone.
     pub fn miss(&mut self, turns: &[String]) {
         for turn in turns.iter().filter(|it| !it.is_empty()) {
+            self.compare_turn(turn);
             self.missed.push_back(turn.clone());
             if self.missed.len() > MAX_TURNS {
                 self.missed.pop_front();
             }
+        }
+    }
+
+    /// A row's turn that the legacy channel named too: both name them alike.
+    fn compare_turn(&mut self, turn: &str) {
+        if self.turns.iter().any(|it| it == turn) {
+            self.fuse.turns_are_shared();
         }
     }
 
@@ -116,6 +124,9 @@ impl Rows {
                     self.waiting = Waiting::No;
                 }
                 if let Some(turn) = &event.turn_id {
+                    if self.missed.contains(turn) {
+                        self.fuse.turns_are_shared();
+                    }
                     self.turns.push_back(turn.clone());
                     if self.turns.len() > MAX_TURNS {
                         self.turns.pop_front();
@@ -147,6 +158,7 @@ impl Rows {
             }
         };
         let part = stream.part_id.as_deref().filter(|it| !it.is_empty());
+        self.fuse.enter_turn(event.turn_id.as_deref());
         let shown = self.fuse.on_legacy(LegacyKey { kind, owner, part }, &stream.delta)?;
         let same_owner = kind == TextKind::Input || shown.owner.as_deref() == owner;
         if same_owner && shown.text.len() == stream.delta.len() {
@@ -188,6 +200,12 @@ impl Rows {
 
     /// Takes a fact of the session's own topic; adds what it says that was not shown yet.
     pub fn on_fact(&mut self, session_id: &str, fact: &Fact, out: &mut Vec<SessionEvent>) {
+        if let Fact::Text(head, _) | Fact::InputText(head, _) = fact {
+            if let Some(turn) = &head.turn_id {
+                self.compare_turn(turn);
+            }
+            self.fuse.enter_turn(head.turn_id.as_deref());
+        }
         match fact {
             Fact::Text(head, _) | Fact::InputText(head, _) if self.is_mute(head) => {}
             Fact::Text(head, piece) => {

@@ -219,6 +219,8 @@ fn a_childs_facts_are_marked_with_their_parent() {
 #[test]
 fn a_turn_whose_rows_did_not_all_come_is_told_by_the_legacy_channel_and_the_next_one_by_both() {
     let mut rig = Rig::new();
+    let started = SessionBody::TurnStarted(TurnStarted::default());
+    rig.legacy(&legacy(started));
     rig.rows.miss(&["t1".to_owned()]);
     let mut said = Vec::new();
     let row = head(1, RowKind::AssistantText);
@@ -228,6 +230,11 @@ fn a_turn_whose_rows_did_not_all_come_is_told_by_the_legacy_channel_and_the_next
     // The rows of the next turn are earlier than the event that starts it.
     let mut next = RowHead::clone(&head(2, RowKind::AssistantText));
     next.turn_id = Some("t2".to_owned());
-    rig.rows.on_fact("s", &Fact::Text(Arc::new(next), piece(0, "next")), &mut said);
-    assert_eq!(said.len(), 1, "{said:?}");
+    next.message_id = Some("m2".to_owned());
+    rig.rows.on_fact("s", &Fact::Text(Arc::new(next), piece(0, "first of the next")), &mut said);
+    let whole = |it: &SessionEvent| matches!(&it.body, SessionBody::Streaming(it) if it.delta == "first of the next");
+    assert!(
+        said.len() == 1 && said.iter().all(whole),
+        "it is another text, however alike: {said:?}"
+    );
 }

@@ -81,6 +81,7 @@ pub struct Shown {
 #[derive(Debug)]
 struct Stream {
     kind: TextKind,
+    turn: Option<String>,
     owners: Both<Option<String>>,
     shown_owner: Option<String>,
     part: Option<String>,
@@ -185,6 +186,9 @@ pub struct Fuse {
     /// V4 ids and the legacy ids they stand for.
     aliases: HashMap<String, String>,
     same_ids: bool,
+    /// The turn of the next piece.
+    turn: Option<String>,
+    same_turns: bool,
     rows_live: bool,
 }
 
@@ -192,6 +196,18 @@ impl Fuse {
     /// Says whether V4 frames flow: only then is text kept for comparison.
     pub fn set_rows_live(&mut self, live: bool) {
         self.rows_live = live;
+    }
+
+    /// Says which turn the next pieces stand in, as their channel names it.
+    pub fn enter_turn(&mut self, turn: Option<&str>) {
+        if self.turn.as_deref() != turn {
+            self.turn = turn.map(str::to_owned);
+        }
+    }
+
+    /// Both channels name turns alike: from now on texts of different turns are never the same text.
+    pub fn turns_are_shared(&mut self) {
+        self.same_turns = true;
     }
 
     /// Takes a piece of a legacy text; returns what is to be shown of it.
@@ -312,7 +328,7 @@ impl Fuse {
         whole: bool,
     ) -> u64 {
         let owner = owner.filter(|it| !it.is_empty());
-        let free = |it: &Stream| !it.has(channel) && it.kind == kind;
+        let free = |it: &Stream| !it.has(channel) && it.kind == kind && self.may_be_of_turn(it);
         let by_id = owner.and_then(|id| {
             let mut found = self
                 .streams
@@ -351,6 +367,12 @@ impl Fuse {
         self.begin(channel, kind, owner, whole)
     }
 
+    /// False for a text of another turn than the one the next piece stands in.
+    fn may_be_of_turn(&self, stream: &Stream) -> bool {
+        let known = self.same_turns && self.turn.is_some() && stream.turn.is_some();
+        !known || self.turn == stream.turn
+    }
+
     /// The first text of this kind that only the other channel has, after the last one both have.
     fn by_order(&self, channel: Channel, kind: TextKind, text: &str) -> Option<usize> {
         let after = self.claimed.of(channel).map_or(0, |it| {
@@ -361,7 +383,7 @@ impl Fuse {
             .iter()
             .enumerate()
             .skip(after)
-            .filter(|(_, it)| !it.has(channel) && it.kind == kind);
+            .filter(|(_, it)| !it.has(channel) && it.kind == kind && self.may_be_of_turn(it));
         let first = candidates.next()?;
         if first.1.ahead.begins_like(text) {
             return Some(first.0);
@@ -378,6 +400,7 @@ impl Fuse {
             owner.map(|it| self.aliases.get(it).map_or(it, String::as_str).to_owned());
         let mut stream = Stream {
             kind,
+            turn: self.turn.clone(),
             owners: Both::default(),
             shown_owner,
             part: None,
