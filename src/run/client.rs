@@ -65,6 +65,8 @@ pub(super) struct Report {
     pub session: String,
     /// ACP's stop reason.
     pub stop_reason: String,
+    /// Why nothing came of it although it ended, as the agent tells it.
+    pub failure: Option<String>,
     /// Usage as the agent tells it.
     pub usage: Value,
     /// Everything gathered from the updates.
@@ -199,6 +201,10 @@ impl Run<'_, '_> {
                 .and_then(Value::as_str)
                 .unwrap_or("end_turn")
                 .to_owned(),
+            failure: answer
+                .pointer("/_meta/zcode/failure/message")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
             usage: answer.get("usage").cloned().unwrap_or(Value::Null),
             turn: std::mem::take(&mut self.turn),
             ended_by: self.ended_by,

@@ -147,6 +147,9 @@ fn outcome(report: &Report) -> Result<(), AppError> {
         "refusal" => fail(ErrorKind::Refused, "the model refused"),
         "max_tokens" => fail(ErrorKind::Failed, "the model reached its token limit"),
         "max_turn_requests" => fail(ErrorKind::Failed, "the engine reached its limit of requests"),
+        _ if report.failure.is_some() => {
+            fail(ErrorKind::Failed, report.failure.as_deref().unwrap_or_default())
+        }
         _ if !report.turn.denied.is_empty() => {
             let count = report.turn.denied.len();
             fail(ErrorKind::Refused, &format!("{count} tool call(s) were denied"))

@@ -165,6 +165,18 @@ async fn stop_reasons_and_errors_have_their_documented_codes() {
     }
 }
 
+#[tokio::test]
+async fn a_turn_that_ended_with_every_try_failed_is_code_1_with_its_reason() {
+    let failure = json!({"zcode": {"failure": {"message": "the provider is overloaded"}}});
+    let agent = agent(move |method, _, _| match method {
+        "session/prompt" => Some(json!({"stopReason": "end_turn", "_meta": failure.clone()})),
+        _ => basics(method),
+    });
+    let ran = ran(agent, a_plan(), Format::Text, no_interrupts()).await;
+    assert_eq!(ran.code(), 1);
+    assert!(format!("{:?}", ran.outcome).contains("the provider is overloaded"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn time_up_cancels_the_turn_and_is_code_124() {
     let agent = agent(|method, _, connection| match method {
@@ -267,6 +279,7 @@ fn a_denied_tool_is_code_4_even_when_the_turn_went_on() {
     let report = client::Report {
         session: String::new(),
         stop_reason: "end_turn".to_owned(),
+        failure: None,
         usage: Value::Null,
         turn,
         ended_by: None,

@@ -21,6 +21,15 @@ const MAX_WAITING: usize = 64;
 
 /// A line whose texts can all be read: borrowed unless it has a half without its partner.
 pub(super) fn mend(line: &str) -> Cow<'_, str> {
+    mend_by(line, kept)
+}
+
+/// The same for a line in which nothing is a piece of streamed text: every half becomes U+FFFD.
+pub(crate) fn heal(line: &str) -> Cow<'_, str> {
+    mend_by(line, |_, _, _| None)
+}
+
+fn mend_by(line: &str, kept: fn(&str, usize, u32) -> Option<[char; 3]>) -> Cow<'_, str> {
     let lone = lone_halves(line);
     if lone.is_empty() {
         return Cow::Borrowed(line);

@@ -13,7 +13,7 @@ pub mod discovery;
 pub mod environment;
 pub mod error;
 pub mod event;
-mod halves;
+pub(crate) mod halves;
 mod handle;
 mod interactions;
 pub(crate) mod lines;

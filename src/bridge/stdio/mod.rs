@@ -20,6 +20,7 @@
 //! notification that goes to the client, and the client tells with [`Outflow::taken`] how many of
 //! them it has handled (replies and requests are few, and the SDK hands them out by itself).
 
+use std::borrow::Cow;
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -40,6 +41,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::Notify;
 
+use super::engine::halves;
 use super::engine::lines::{self, Line, LineBuffer};
 use crate::join::{Way, join};
 use crate::trace::{Direction, Trace, Wire};
@@ -311,7 +313,14 @@ async fn read<R: AsyncRead + Unpin>(mut reader: R, input: Incoming) -> io::Resul
 fn frame(line: &[u8], trace: &Trace) -> TransportFrame {
     let text = lines::text(line);
     trace.record(Wire::Acp, Direction::In, &text);
-    match TransportFrame::parse_json(&text) {
+    let mut frame = TransportFrame::parse_json(&text);
+    if matches!(frame, TransportFrame::Malformed { .. })
+        && let Cow::Owned(healed) = halves::heal(&text)
+    {
+        // Half a character in a text is no reason to leave its request without an answer.
+        frame = TransportFrame::parse_json(&healed);
+    }
+    match frame {
         // The SDK repeats the whole line in its answer; the beginning is enough to find it.
         TransportFrame::Malformed { raw, error } if raw.len() > QUOTE && error.data.is_some() => {
             let quote: String = raw.chars().take(QUOTE).collect();

@@ -47,6 +47,26 @@ async fn lines_become_frames_and_the_end_of_input_closes_the_channel() {
 }
 
 #[tokio::test]
+async fn half_a_character_in_a_request_leaves_it_its_id() {
+    let (channel, driver, (mut input, _output)) = transport(1 << 16, 1000, &Outflow::new());
+    let driver = tokio::spawn(driver);
+    let text = "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"m\",\"params\":{\"delta\":\"a\\ud83d\",\"t\":\"\\udc00b \\ud83d\\ude00 \\\\ud83d\"}}\n";
+    input.write_all(text.as_bytes()).await.unwrap();
+    drop(input);
+    let (mut rx, tx) = channel.into_parts();
+    let frame = rx.next().await.unwrap();
+    let TransportFrame::Single(RawJsonRpcMessage::Request(request)) = &frame else {
+        panic!("{frame:?}")
+    };
+    assert_eq!(serde_json::to_value(&request.id).unwrap(), 7);
+    let params = serde_json::to_value(&request.params).unwrap();
+    assert_eq!(params["delta"], "a\u{fffd}");
+    assert_eq!(params["t"], "\u{fffd}b \u{1f600} \\ud83d");
+    drop((rx, tx));
+    driver.await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn what_follows_initialize_is_read_when_its_answer_leaves() {
     let (channel, driver, (mut input, _output)) = transport(1 << 16, 1000, &Outflow::new());
     let driver = tokio::spawn(driver);

@@ -24,6 +24,8 @@ pub enum Command {
     Thought(Option<String>),
     /// The MCP servers and how they stand.
     Mcp,
+    /// The saved workflows and their runs.
+    Workflows,
     /// What is known of plans and their quota.
     Quota,
     /// Background tasks; `Some` cancels the one named.
@@ -103,6 +105,7 @@ pub fn parse(words: &str, is_engine_command: impl Fn(&str) -> bool) -> Option<Co
         "mode" => Command::Mode(argument()),
         "thought" => Command::Thought(argument()),
         "mcp" => Command::Mcp,
+        "workflows" => Command::Workflows,
         "quota" => Command::Quota,
         "tasks" => {
             let id = rest.strip_prefix("cancel").unwrap_or(rest).trim();
@@ -199,6 +202,8 @@ mod tests {
             ("/thought high", Some(Command::Thought(text("high")))),
             ("/mcp", Some(Command::Mcp)),
             ("/quota", Some(Command::Quota)),
+            ("/workflows", Some(Command::Workflows)),
+            ("/workflow tidy up", None),
             ("/tasks", Some(Command::Tasks(None))),
             ("/tasks cancel exec_1", Some(Command::Tasks(text("exec_1")))),
             ("/help", Some(Command::Help)),

@@ -81,6 +81,7 @@ impl Machine {
             Command::Goal(goal) => Job::Goal(goal.into()),
             Command::Fork => Job::Fork,
             Command::Mcp => Job::Mcp,
+            Command::Workflows => Job::Workflows,
             Command::Resume(_) => Job::Sessions,
             Command::Tasks(Some(task)) => Job::CancelTask { task },
             Command::Tasks(None) => {

@@ -175,6 +175,10 @@ pub(crate) enum Cont {
         look: u8,
     },
     Sessions,
+    Workflows,
+    WorkflowRuns {
+        list: serde_json::Value,
+    },
 }
 
 impl Machine {
@@ -228,6 +232,8 @@ impl Machine {
             Cont::McpList => self.on_mcp_list(reply),
             Cont::Servers { look } => self.on_servers(look, reply),
             Cont::Sessions => self.on_sessions(reply),
+            Cont::Workflows => self.on_workflows(reply),
+            Cont::WorkflowRuns { list } => self.on_workflow_runs(&list, reply),
             _ => {}
         }
     }

@@ -33,6 +33,8 @@ pub(crate) enum Job {
     Mcp,
     /// `/resume`
     Sessions,
+    /// `/workflows`
+    Workflows,
     /// `session/cancelBackgroundTask`
     CancelTask {
         /// Which.
@@ -139,7 +141,7 @@ impl Machine {
     /// Runs a job once the session is loaded. Cancelling a task waits for nobody.
     pub(crate) fn start_job(&mut self, running: RunningJob) {
         if self.engine_sid().is_none()
-            && !matches!(running.job, Job::Goal(_) | Job::Mcp | Job::Sessions)
+            && !matches!(running.job, Job::Goal(_) | Job::Mcp | Job::Sessions | Job::Workflows)
         {
             let text = "this session has no history yet";
             return if running.by_command {
@@ -182,6 +184,7 @@ impl Machine {
                 }
                 self.call("mcp/list", params, Cont::McpList);
             }
+            Job::Workflows => self.read_workflows(),
             Job::Sessions => {
                 self.call("session/list", json!({}), Cont::Sessions);
             }

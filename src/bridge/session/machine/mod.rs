@@ -30,6 +30,7 @@ mod turn;
 mod turn_rows;
 mod usage;
 mod v4;
+mod workflows;
 mod workspace;
 
 #[cfg(test)]

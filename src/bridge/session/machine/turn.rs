@@ -92,6 +92,8 @@ pub(crate) struct Turn {
     busy_since: Option<u64>,
     busy_tries: usize,
     outcome: Option<Outcome>,
+    /// Why it ended although nothing came of it.
+    gave_up: Option<Value>,
     reported_usage: Option<Value>,
 }
 
@@ -183,6 +185,7 @@ impl Machine {
             busy_since: None,
             busy_tries: 0,
             outcome: None,
+            gave_up: None,
             reported_usage: None,
         });
         self.with_link(Waiter::Turn(n));
@@ -455,8 +458,24 @@ impl Machine {
                 let wait = problem.retry_after_ms.unwrap_or(*step).clamp(*step, 30_000);
                 self.retry_later(wait, &problem);
             }
+            None if problem.is_transient => self.give_up(&problem),
             _ => self.finish(Err(failure::from_schema(problem.to_acp()))),
         }
+    }
+
+    /// Every try failed for a reason that passes: that is said, and the session stays usable. Programs read it in the
+    /// answer's `_meta.zcode.failure`.
+    fn give_up(&mut self, problem: &turn_error::Failure) {
+        self.close_cards(CardEnd::Failed);
+        let tries = RETRY_STEPS.len() + 1;
+        let title = format!(
+            "The request failed {tries} times. Send it again later; the session can go on."
+        );
+        self.warn(&title, Some(&problem.message));
+        if let Some(turn) = self.turn.as_mut() {
+            turn.gave_up = Some(json!({"message": problem.message, "data": problem.data}));
+        }
+        self.finish(Ok(acp::StopReason::EndTurn));
     }
 
     fn retry_later(&mut self, wait: u64, problem: &turn_error::Failure) {
@@ -561,8 +580,9 @@ impl Machine {
         if turn.is_cancelled() {
             self.stream.mute(turn.turn_id.clone(), turn.names());
         }
-        let ended_well =
-            matches!(&turn.outcome, Some(Outcome { result: Ok(acp::StopReason::EndTurn) }));
+        let gave_up = turn.gave_up.take();
+        let ended_well = gave_up.is_none()
+            && matches!(&turn.outcome, Some(Outcome { result: Ok(acp::StopReason::EndTurn) }));
         let result =
             turn.outcome.as_ref().map_or(Ok(acp::StopReason::EndTurn), |o| o.result.clone());
         if let Some(req) = turn.req.take() {
@@ -570,8 +590,10 @@ impl Machine {
             match turn.outcome.map(|o| o.result) {
                 Some(Err(error)) => self.respond(req, Err(error)),
                 Some(Ok(reason)) => {
-                    self.tell_completion(reason, usage.as_ref());
-                    self.answer_prompt(req, reason, usage);
+                    if gave_up.is_none() {
+                        self.tell_completion(reason, usage.as_ref());
+                    }
+                    self.answer_prompt_with(req, reason, usage, gave_up);
                 }
                 None => self.answer_prompt(req, acp::StopReason::EndTurn, usage),
             }
@@ -586,8 +608,24 @@ impl Machine {
     }
 
     fn answer_prompt(&mut self, req: ReqId, reason: acp::StopReason, usage: Option<acp::Usage>) {
-        let response =
-            acp::PromptResponse::new(reason).usage(usage).meta(self.context_usage_meta());
+        self.answer_prompt_with(req, reason, usage, None);
+    }
+
+    fn answer_prompt_with(
+        &mut self,
+        req: ReqId,
+        reason: acp::StopReason,
+        usage: Option<acp::Usage>,
+        failure: Option<Value>,
+    ) {
+        let mut meta = self.context_usage_meta();
+        if let Some(failure) = failure {
+            let zcode = meta.get_or_insert_default().entry("zcode").or_insert_with(|| json!({}));
+            if let Value::Object(zcode) = zcode {
+                zcode.insert("failure".to_owned(), failure);
+            }
+        }
+        let response = acp::PromptResponse::new(reason).usage(usage).meta(meta);
         self.respond_with(req, &response);
     }
 

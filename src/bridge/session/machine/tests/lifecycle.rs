@@ -473,3 +473,57 @@ fn a_closed_session_answers_everything_and_refuses_more() {
     let late = b.prompt("late");
     assert!(b.response(late).unwrap().is_err());
 }
+
+#[test]
+fn a_failure_that_passes_and_never_does_ends_the_turn_with_a_notice_and_its_reason() {
+    let mut b = Bench::new();
+    let req = b.running("t1");
+    let error = json!({"cause": {"code": "model_request_failed", "message": "overloaded today", "context": {"retryable": true}}});
+    for attempt in 1..=6 {
+        let failed = TurnFailed { error: error.clone(), ..TurnFailed::default() };
+        b.event(&format!("t{attempt}"), SessionBody::TurnFailed(failed));
+        if attempt < 6 {
+            assert!(b.response(req).is_none());
+            b.pass(4_000);
+            b.accept();
+            b.start(&format!("t{}", attempt + 1));
+        }
+    }
+    assert_eq!(b.count("session/send"), 6);
+    assert_eq!(b.stop_reason(req).as_deref(), Some("end_turn"));
+    let failure = &b.response(req).unwrap().as_ref().unwrap()["_meta"]["zcode"]["failure"];
+    assert!(failure["message"].as_str().unwrap().contains("overloaded today"), "{failure}");
+    let told = b.updates.iter().any(|it| {
+        let it = serde_json::to_string(it).unwrap();
+        it.contains("failed 6 times") && it.contains("overloaded today")
+    });
+    assert!(told);
+    let next = b.running("t9");
+    b.complete("t9", "success");
+    assert_eq!(b.stop_reason(next).as_deref(), Some("end_turn"));
+}
+
+#[test]
+fn workflows_are_listed_here_and_do_not_go_to_the_model() {
+    let mut b = Bench::new();
+    let req = b.prompt("/workflows");
+    let token = b.open_call("workflows/list");
+    b.reply(
+        token,
+        Ok(json!({"workflows": [{"name": "tidy", "description": "Tidies up", "scope": "project"}],
+        "invalid": [{"path": "/w/x.ts", "reason": "no export"}]})),
+    );
+    assert_eq!(b.params("workflows/runs")["limit"], 10);
+    let token = b.open_call("workflows/runs");
+    b.reply(token, Ok(json!({"runs": [{"runId": "r1", "name": "tidy", "status": "completed"}], "truncated": false})));
+    assert_eq!(b.stop_reason(req).as_deref(), Some("end_turn"));
+    assert_eq!(
+        b.shown(),
+        "Workflows:\n- tidy (project): Tidies up\n- /w/x.ts cannot be used: no export\n\nLast runs:\n- tidy: completed"
+    );
+    let req = b.prompt("/workflows");
+    let token = b.open_call("workflows/list");
+    b.reply(token, Err(rpc(-32601, "Method not found")));
+    assert_eq!(b.stop_reason(req).as_deref(), Some("end_turn"));
+    assert_eq!(b.count("session/send"), 0);
+}
