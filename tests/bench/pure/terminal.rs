@@ -17,8 +17,8 @@ use zcode_acp::tui::view::markdown;
 use zcode_acp::tui::view::theme::Theme;
 use zcode_acp::tui::view::transcript::TranscriptView;
 
-use crate::best;
 use crate::report::{Report, percentile};
+use crate::{best, thread_time};
 
 const AREA: Rect = Rect { x: 0, y: 0, width: 120, height: 34 };
 
@@ -225,12 +225,6 @@ fn thought(report: &mut Report) {
     let late = cost(&mut screen);
     report.add(("thought", "a chunk and its frame"), early, "µs", 300.0, 3000.0);
     report.add(("thought", "after 200,000 lines, over early"), late / early, "x", 1.2, 1.5);
-}
-
-/// Seconds of processor that this thread has taken.
-fn thread_time() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 fn frame(report: &mut Report) {
