@@ -461,6 +461,27 @@ impl Machine {
         }
     }
 
+    /// The turn was cut short, and with it every child that does not work in the background: the engine need not say so
+    /// of each, and a prompt is not answered while cards of its turn are open.
+    pub(crate) fn close_children_of_turn(&mut self, end: CardEnd) {
+        let in_background =
+            |id: &str| self.v4.works.iter().any(|it| it.child_session_id.as_deref() == Some(id));
+        let ids: Vec<String> = self
+            .v4
+            .children
+            .running_ids()
+            .into_iter()
+            .filter(|id| !in_background(id))
+            .map(str::to_owned)
+            .collect();
+        for id in ids {
+            if let Some(child) = self.v4.children.running.get_mut(&id) {
+                child.end.get_or_insert(end);
+            }
+            self.close_child(&id);
+        }
+    }
+
     fn drop_child(&mut self, id: &str) {
         let Some(child) = self.v4.children.running.remove(id) else { return };
         if self.v4.children.ended.len() >= MAX_ENDED {

@@ -651,6 +651,9 @@ impl Machine {
     }
 
     pub(crate) fn close_cards(&mut self, end: CardEnd) {
+        if end != CardEnd::Completed {
+            self.close_children_of_turn(end);
+        }
         self.translate(|t, out| t.finish_turn(end, out));
     }
 }

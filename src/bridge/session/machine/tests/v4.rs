@@ -469,6 +469,24 @@ fn a_child_that_ends_takes_what_it_waited_for_with_it() {
 }
 
 #[test]
+fn a_cancelled_turn_closes_the_cards_of_its_children_with_its_own() {
+    let mut b = Bench::v4();
+    b.running_v4();
+    child_starts(&mut b);
+    let tool = json!({"op": "row.appended", "row": {"rowId": 3, "turnId": "k", "kind": "toolCall", "toolCallId": "call_kid", "toolName": "Bash", "status": "running", "input": {"command": "ls"}}});
+    b.ops("kid", 2, &[tool]);
+    b.complete("t1", "cancelled");
+    let states: Vec<Value> = b
+        .updates
+        .iter()
+        .map(|it| json!(it))
+        .filter(|it| it["toolCallId"] == "call_kid" && it["status"].is_string())
+        .map(|it| it["status"].clone())
+        .collect();
+    assert_eq!(states.last(), Some(&json!("failed")), "{states:?}");
+}
+
+#[test]
 fn one_child_can_be_cancelled_alone() {
     let mut b = Bench::v4();
     b.running_v4();
