@@ -111,6 +111,8 @@ fn note_draft_change(model: &mut Model) {
 #[cfg(test)]
 mod agent_tests;
 #[cfg(test)]
+mod login_tests;
+#[cfg(test)]
 mod mention_tests;
 #[cfg(test)]
 mod queue_tests;

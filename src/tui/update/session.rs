@@ -110,6 +110,8 @@ fn initialized(model: &mut Model, answer: &Value, cmds: &mut Vec<Cmd>) {
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
+            // A login that is a program's own is not for `authenticate`.
+            .filter(|m| text(m, "type") != "terminal")
             .map(|m| (text(m, "id"), text(m, "name"), text(m, "description")))
             .collect(),
     };
@@ -237,6 +239,11 @@ fn opened(
 fn open_failed(model: &mut Model, how: &Opening, failure: &Failure, cmds: &mut Vec<Cmd>) {
     if failure.code == -32000 {
         model.phase = Phase::NeedsLogin(failure.message.clone());
+        if let Opening::Load(id) | Opening::Resume(id) = how {
+            // It is what the login goes on with.
+            model.session = Session::default();
+            model.start.first = FirstSession::Named(id.clone());
+        }
         return;
     }
     match how {
@@ -315,8 +322,16 @@ fn logged_in(model: &mut Model, result: Result<(), Failure>, cmds: &mut Vec<Cmd>
     match result {
         Ok(()) => {
             model.say("logged in");
-            if model.phase != Phase::Ready {
-                open(model, Opening::New, cmds);
+            if !matches!(model.phase, Phase::NeedsLogin(_)) {
+                return;
+            }
+            // What was refused, and what was written since, waited for this.
+            model.queue.release();
+            if model.session.id.is_some() {
+                model.phase = Phase::Ready;
+                turn::send_next(model, cmds);
+            } else {
+                go_on(model, cmds);
             }
         }
         Err(failure) => model.say(format!("login failed: {}", failure.message)),
@@ -439,17 +454,16 @@ fn turn_failed(model: &mut Model, failure: &Failure, sent: Option<String>, cmds:
         overlay::hint_for(failure.code),
         now,
     );
-    model.queue.hold();
+    // A prompt that the agent refused goes back to where it can be sent again.
+    match (sent, failure.code) {
+        (Some(text), -32000) => model.queue.push_front(text),
+        (Some(text), -32002) if model.composer.is_empty() => model.composer.set_text(&text),
+        _ => {}
+    }
     if failure.code == -32000 {
         model.phase = Phase::NeedsLogin(failure.message.clone());
     }
-    // A prompt that the agent refused goes back to where it can be sent again.
-    if let Some(text) = sent
-        && model.composer.is_empty()
-        && matches!(failure.code, -32000 | -32002)
-    {
-        model.composer.set_text(&text);
-    }
+    model.queue.hold();
     cmds.push(Cmd::Scroll(Scroll::Tail));
 }
 

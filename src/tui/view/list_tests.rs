@@ -205,3 +205,18 @@ fn pictured() -> Model {
 fn a_picture_stands_in_the_draft_as_a_chip() {
     check("picture", pictured);
 }
+
+fn locked() -> Model {
+    let mut model = ready();
+    model.agent.auth_methods = vec![
+        ("key".into(), "API key".into(), "from the environment".into()),
+        ("web".into(), "登录".into(), "opens the browser".into()),
+    ];
+    model.phase = Phase::NeedsLogin("Authentication required".into());
+    model
+}
+
+#[test]
+fn an_agent_that_wants_a_login_is_shown_with_its_ways_to_log_in() {
+    check("login", locked);
+}

@@ -10,6 +10,8 @@ use crate::tui::model::{Model, Phase, Trouble};
 
 /// Below this height the welcome screen says in a line what it is.
 const LOW: u16 = 14;
+/// Ways to log in that are shown; the list of `/login` has them all.
+const METHODS: usize = 4;
 /// Rows between the last line and the composer.
 const MARGIN: u16 = 1;
 
@@ -24,6 +26,12 @@ pub(super) fn draw(model: &Model, theme: &Theme, area: Rect, buf: &mut Buffer) {
     if let Phase::NeedsLogin(message) = &model.phase {
         lines.push(Line::default());
         lines.extend(widgets::wrapped(message, columns, theme.warning));
+        for (_, name, about) in model.agent.auth_methods.iter().take(METHODS) {
+            lines.push(Line::from(vec![
+                Span::styled(format!("  {name}"), theme.accent),
+                Span::styled(format!("  {about}"), theme.dim),
+            ]));
+        }
         lines.push(Line::styled("Press Enter or type /login to log in.", theme.text));
     }
     if !model.start.examples.is_empty() {
