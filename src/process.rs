@@ -642,19 +642,33 @@ mod tests {
     #[tokio::test]
     #[expect(clippy::disallowed_methods, reason = "the child is started as `command` starts it")]
     async fn a_child_has_a_session_of_its_own_only_on_a_terminal() {
-        use rustix::process::{getpgid, getsid};
         for on_terminal in [false, true] {
             let mut command = tokio::process::Command::new("/bin/cat");
             command.stdin(Stdio::piped()).kill_on_drop(true);
             detach(&mut command, on_terminal);
             let mut child = command.spawn().unwrap();
-            let pid = Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap());
-            assert_eq!(getpgid(pid).unwrap(), pid.unwrap(), "it can be ended as a group");
-            let session = getsid(pid).unwrap();
-            assert_eq!(session == pid.unwrap(), on_terminal);
-            assert_eq!(session == getsid(None).unwrap(), !on_terminal);
+            let pid = i32::try_from(child.id().unwrap()).unwrap();
+            let group = rustix::process::getpgid(Pid::from_raw(pid)).unwrap();
+            assert_eq!(Some(group), Pid::from_raw(pid), "it can be ended as a group");
+            let session = session_of(pid);
+            assert_eq!(session == pid, on_terminal);
+            let ours = session_of(i32::try_from(std::process::id()).unwrap());
+            assert_eq!(session == ours, !on_terminal);
             child.kill().await.unwrap();
         }
+    }
+
+    /// The session of a process. Not by `getsid`: in a container, whose session was begun outside
+    /// of it, that is 0 and no process number.
+    fn session_of(pid: i32) -> i32 {
+        #[cfg(target_os = "linux")]
+        {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+            let (_, after_name) = stat.rsplit_once(')').unwrap();
+            after_name.split_whitespace().nth(3).unwrap().parse().unwrap()
+        }
+        #[cfg(not(target_os = "linux"))]
+        rustix::process::getsid(Pid::from_raw(pid)).unwrap().as_raw_nonzero().get()
     }
 
     #[tokio::test]
