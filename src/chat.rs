@@ -1,6 +1,7 @@
 //! The `tui` subcommand: hands the terminal an agent (our bridge, or any other by `--agent`).
 //! Wires parts together and holds no logic of its own.
 
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use crate::agents;
@@ -70,9 +71,15 @@ pub fn run(config: Config, args: TuiArgs) -> Result<(), AppError> {
         Some(command) => agents::foreign(command, cwd, &config)?.0,
         None => agents::bridge(config),
     };
-    tui::run(source, options)
-        .map(drop)
-        .map_err(|err| AppError::failed("the terminal cannot be used").caused_by(err))
+    tui::run(source, options).map(drop).map_err(|err| {
+        let failure = AppError::failed("the terminal cannot be used").caused_by(err);
+        if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+            return failure;
+        }
+        failure
+            .hint("tui needs a terminal for its input and output")
+            .hint("without one: zcode-acp run \"PROMPT\" for scripts, zcode-acp serve for editors")
+    })
 }
 
 fn examples() -> Vec<(String, String)> {

@@ -103,9 +103,15 @@ impl fmt::Display for AppError {
     /// Writes the whole report: message, chain of causes, hints.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
+        let mut said = self.message.clone();
         let mut cause = self.source.as_deref().map(|e| e as &dyn std::error::Error);
         while let Some(err) = cause {
-            write!(f, "\n  because: {err}")?;
+            let text = err.to_string();
+            // An error that only wraps another one says the same.
+            if text != said {
+                write!(f, "\n  because: {text}")?;
+                said = text;
+            }
             cause = err.source();
         }
         for hint in &self.hints {
@@ -143,5 +149,15 @@ mod tests {
             err.to_string(),
             "cannot read the settings\n  because: disk on fire\n  → put it out"
         );
+    }
+
+    #[test]
+    fn a_cause_that_only_wraps_another_is_said_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("{0}")]
+        struct Wrapper(#[from] std::io::Error);
+        let err = AppError::failed("cannot write")
+            .caused_by(Wrapper(std::io::Error::other("disk on fire")));
+        assert_eq!(err.to_string().matches("disk on fire").count(), 1, "{err}");
     }
 }

@@ -154,6 +154,25 @@ impl Default for TuiConfig {
     }
 }
 
+impl Config {
+    /// Where the demo keeps its sessions.
+    #[must_use]
+    pub fn demo_dir(&self, demo: &DemoConfig) -> PathBuf {
+        demo.store.clone().unwrap_or_else(|| self.state_dir.join("demo"))
+    }
+
+    /// The directory whose `v2` has the file that says which session of a client is which of the
+    /// engine's: ZCode's own for ZCode's own sessions, and never for played ones.
+    #[must_use]
+    pub fn alias_dir(&self) -> PathBuf {
+        match (&self.engine.demo, &self.engine.replay) {
+            (Some(demo), _) => self.demo_dir(demo),
+            (None, Some(_)) => self.state_dir.join("replay"),
+            (None, None) => self.zcode_home.clone(),
+        }
+    }
+}
+
 /// Settings for tests: this environment, everything below `home`, the rest at its default.
 #[cfg(test)]
 pub(crate) fn test_config(env: Env, home: &std::path::Path) -> Config {

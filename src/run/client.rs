@@ -284,13 +284,7 @@ impl Run<'_, '_> {
                 is("category") || is("id")
             });
             if let Some(option) = option {
-                let values = values_of(option);
-                let value =
-                    pick(&values, &wanted).ok_or_else(|| unknown(category, &wanted, &values))?;
-                if option.get("currentValue").and_then(Value::as_str) != Some(&value) {
-                    let params = json!({"sessionId": self.session, "configId": option.get("id"), "value": value});
-                    let _answer = self.request("session/set_config_option", params).await?;
-                }
+                self.set_option(category, option, &wanted).await?;
             } else if let ("mode", Some(modes)) =
                 (category, opened.pointer("/modes/availableModes").and_then(Value::as_array))
             {
@@ -308,6 +302,33 @@ impl Run<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    async fn set_option(
+        &mut self,
+        category: &str,
+        option: &Value,
+        wanted: &str,
+    ) -> Result<(), AppError> {
+        let values = values_of(option);
+        let found = pick(&values, wanted);
+        if found.is_some() && option.get("currentValue").and_then(Value::as_str) == found.as_deref()
+        {
+            return Ok(());
+        }
+        // Before the agent has done anything it may not know all its models: it is asked.
+        if found.is_none() && category != "model" {
+            return Err(unknown(category, wanted, &values));
+        }
+        let value = found.as_deref().unwrap_or(wanted);
+        let params =
+            json!({"sessionId": self.session, "configId": option.get("id"), "value": value});
+        match self.request("session/set_config_option", params).await {
+            Err(err) if found.is_none() && err.kind == ErrorKind::Failed => {
+                Err(unknown(category, wanted, &values).caused_by(err))
+            }
+            answer => answer.map(drop),
+        }
     }
 
     /// Sends a request and attends to everything else until it is answered.

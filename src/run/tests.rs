@@ -6,12 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent_client_protocol::v1::{ConnectionTo, Dispatch};
 use agent_client_protocol::{
-    Agent, Client, ConnectTo, Handled, UntypedMessage, on_receive_dispatch,
+    Agent, Client, ConnectTo, Error as AcpError, Handled, UntypedMessage, on_receive_dispatch,
 };
 use serde_json::{Value, json};
 
 use super::*;
 use crate::error::ErrorKind;
+
+/// What a script returns to refuse a request.
+const REFUSED: &str = "refused";
 
 /// Answers requests by a function and can talk back while a prompt runs.
 fn agent(
@@ -23,7 +26,10 @@ fn agent(
                     connection: ConnectionTo<Client>| {
             match message {
                 Dispatch::Request(request, responder) => {
-                    if let Some(answer) = script(request.method(), request.params(), &connection) {
+                    let answer = script(request.method(), request.params(), &connection);
+                    if answer == Some(json!(REFUSED)) {
+                        responder.respond_with_error(AcpError::invalid_params())?;
+                    } else if let Some(answer) = answer {
                         responder.respond(answer)?;
                     } else {
                         // The turn lasts until it is cancelled.
@@ -291,13 +297,23 @@ fn a_denied_tool_is_code_4_even_when_the_turn_went_on() {
 }
 
 #[tokio::test]
-async fn a_model_is_chosen_by_value_name_or_last_part_and_others_are_usage_errors() {
-    for (wanted, expected) in [("b/two", 0), ("Two", 0), ("two", 0), ("three", 2)] {
+async fn a_model_is_chosen_by_value_name_or_last_part_and_the_agent_judges_others() {
+    // The agent may have more models than it lists before it has done anything.
+    for (wanted, value, expected) in [
+        ("b/two", "b/two", 0),
+        ("Two", "b/two", 0),
+        ("two", "b/two", 0),
+        ("c/three", "c/three", 0),
+        ("four", REFUSED, 2),
+    ] {
         let chosen = Arc::new(AtomicUsize::new(0));
         let seen = chosen.clone();
         let agent = agent(move |method, params, _| {
             if method == "session/set_config_option" {
-                assert_eq!((&params["configId"], &params["value"]), (&json!("m"), &json!("b/two")));
+                if params["value"] == "four" {
+                    return Some(json!(REFUSED));
+                }
+                assert_eq!((&params["configId"], &params["value"]), (&json!("m"), &json!(value)));
                 seen.fetch_add(1, Ordering::SeqCst);
             }
             basics(method)

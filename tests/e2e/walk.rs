@@ -79,7 +79,7 @@ const FIRST_STEPS: &[(&str, i32, &str)] = &[
     ("zcode-acp --help", 0, "tui --demo"),
     ("zcode-acp </dev/null", 0, ""),
     ("zcode-acp serve --demo </dev/null", 0, ""),
-    ("zcode-acp tui", 1, "the terminal cannot be used"),
+    ("zcode-acp tui </dev/null", 1, "zcode-acp run"),
     ("zcode-acp run --demo --demo-pace 0 hello", 0, "Hello"),
     ("zcode-acp doctor", 1, "PROBLEM  engine      not found"),
     ("zcode-acp doctor --json --no-probe", 1, "\"level\":\"problem\""),
@@ -110,7 +110,8 @@ fn a_newcomers_first_steps_in_an_empty_home_end_as_documented() {
         assert!(all.contains(says), "{line}: {all}");
         assert!(!all.contains("panicked"), "{line}: {all}");
     }
-    // What all this left behind is private.
+    // Nothing of ZCode's was touched, and what all this left behind is private.
+    assert!(!world.home().join(".zcode").exists(), "the demo writes into ZCode's directory");
     let mut dirs = vec![world.state(), world.home().join(".zcode-acp")];
     while let Some(dir) = dirs.pop() {
         for entry in std::fs::read_dir(&dir).unwrap().flatten() {

@@ -62,7 +62,7 @@ pub async fn launch(config: &Config, cwd: &Path) -> Result<Launch, EngineError> 
 
 /// The simulated engine: this very program under its hidden subcommand.
 fn demo_engine(config: &Config, demo: &DemoConfig, cwd: &Path) -> Result<ChildSpec, EngineError> {
-    let store = demo.store.clone().unwrap_or_else(|| config.state_dir.join("demo"));
+    let store = config.demo_dir(demo);
     let mut args: Vec<OsString> = vec!["sim-engine".into(), "--store".into(), store.into()];
     if let Some(profile) = &demo.profile {
         args.extend(["--profile".into(), profile.into()]);

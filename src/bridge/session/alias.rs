@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -115,7 +116,7 @@ impl AliasFile {
         }
         let changed = std::mem::take(&mut self.changed);
         let dir = self.path.parent().ok_or_else(|| io::Error::other("no directory"))?;
-        std::fs::create_dir_all(dir)?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         // Held until the new file is in its place.
         let _lock = lock(dir);
         let mut all = read(&self.path, now_ms);

@@ -171,7 +171,7 @@ pub(crate) async fn run(config: Arc<Config>, client: ConnectionTo<Client>, chann
         }
     });
     let mut registry = Registry {
-        aliases: AliasFile::new(&config.zcode_home),
+        aliases: AliasFile::new(&config.alias_dir()),
         config,
         starter,
         client: client.clone(),

@@ -49,6 +49,15 @@ pub(crate) enum Waiter {
     },
     /// A setting to change.
     Setting(super::settings::Change),
+    /// A model to change to that only a running engine may know.
+    Model {
+        /// The request to answer.
+        req: ReqId,
+        /// How to answer it.
+        by: super::settings::AskedBy,
+        /// The model, as it was asked for.
+        name: String,
+    },
     /// `session/fork`
     Fork(Box<super::extensions::ForkWish>),
     /// `load_earlier`

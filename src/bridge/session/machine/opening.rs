@@ -204,7 +204,8 @@ impl Machine {
                 Waiter::Turn(n) => self.turn_failed_to_open(n, error.clone()),
                 Waiter::Open { req, .. }
                 | Waiter::Load { req, .. }
-                | Waiter::Earlier { req, .. } => {
+                | Waiter::Earlier { req, .. }
+                | Waiter::Model { req, .. } => {
                     self.respond(req, Err(error.clone()));
                 }
                 Waiter::Fork(wish) => self.respond(wish.req, Err(error.clone())),
@@ -232,6 +233,7 @@ impl Machine {
                 Waiter::Earlier { req, before, limit } => self.load_earlier(req, before, limit),
                 Waiter::Open { req, how } => self.answer_open(req, how),
                 Waiter::Setting(change) => self.apply_setting(change),
+                Waiter::Model { req, by, name } => self.set_by_name(req, by, "model", &name),
                 Waiter::Fork(wish) => self.call_fork(wish),
                 Waiter::Job(running) => self.run_job(running),
             }

@@ -334,6 +334,9 @@ impl Machine {
         id: &str,
         value: &acp::SessionConfigOptionValue,
     ) {
+        if let (config_options::MODEL, Some(name)) = (id, value.as_value_id()) {
+            return self.set_by_name(req, AskedBy::Option, "model", &name.0);
+        }
         let wish = self.settings.now.parse(id, value).map_err(|e| e.to_string());
         self.change(req, AskedBy::Option, wish);
     }
@@ -345,6 +348,14 @@ impl Machine {
             "model" => self.settings.now.parse_model(value),
             _ => self.settings.now.parse_thought(value),
         };
+        if name == "model"
+            && wish.is_err()
+            && !self.settings.confirmed
+            && self.link.state != LinkState::Up
+        {
+            // The files do not have it, but they are not all that an engine knows.
+            return self.with_link(Waiter::Model { req, by, name: value.to_owned() });
+        }
         self.change(req, by, wish.map_err(|e| e.to_string()));
     }
 

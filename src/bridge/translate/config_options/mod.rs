@@ -9,6 +9,7 @@ mod parse;
 use serde_json::{Value, json};
 
 pub use catalog::{from_config, from_snapshot};
+pub(crate) use options::MODEL;
 pub use parse::{Change, OptionError};
 
 /// A model of a provider, as the engine names them.

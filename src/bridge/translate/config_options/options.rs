@@ -21,7 +21,7 @@ const OTHER_MODES: [(&str, &str, &str); 2] = [
 pub(super) const DEFAULT: &str = "default";
 
 /// Ids of the options.
-pub(super) const MODEL: &str = "model";
+pub(crate) const MODEL: &str = "model";
 pub(super) const MODE: &str = "mode";
 pub(super) const THOUGHT: &str = "thought";
 

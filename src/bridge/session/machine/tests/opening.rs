@@ -234,6 +234,31 @@ fn a_model_that_nobody_knows_is_told_and_the_turn_goes_on() {
     assert_eq!((b.count("session/setModel"), b.count("session/send")), (0, 1));
 }
 
+/// A change to `model` asked for before there is an engine; then the engine tells what it has.
+fn changed_to(model: &str) -> (Bench, ReqId) {
+    let mut b = Bench::new();
+    b.by_hand = vec!["session/create"];
+    let value = acp::SessionConfigOptionValue::value_id(model.to_owned());
+    let req = b.request(Request::SetOption { id: "model".into(), value });
+    assert!(b.response(req).is_none(), "nobody knows yet");
+    let mut snapshot = crate::bridge::engine::sim::installation(None);
+    snapshot["session"] = json!({"sessionId": SID});
+    let token = b.open_call("session/create");
+    b.reply(token, Ok(snapshot));
+    (b, req)
+}
+
+#[test]
+fn a_model_that_the_files_do_not_have_is_judged_by_the_engine() {
+    let (b, _) = changed_to("sim-flash");
+    assert!(b.params("session/setModel").to_string().contains("sim-flash"));
+    let (b, req) = changed_to("nonesuch");
+    let refused = b.response(req).unwrap().as_ref().unwrap_err();
+    assert_eq!(refused.code.value(), -32602);
+    assert!(refused.message.contains("sim-flash"), "{}", refused.message);
+    assert_eq!(b.count("session/setModel"), 0);
+}
+
 #[test]
 fn an_unknown_option_or_value_is_refused() {
     let mut b = Bench::new();
