@@ -13,12 +13,17 @@ use crate::bridge::stdio::{Metered, Outflow};
 use crate::config::Config;
 use crate::error::AppError;
 use crate::foreign::ForeignAgent;
+use crate::process;
 use crate::trace::{Trace, Traced};
-pub use crate::tui::agent_source::{AgentSource, StartedAgent, TakenBy};
+pub use crate::tui::agent_source::{AgentCommand, AgentSource, StartedAgent, TakenBy};
 
 /// The bridge in this process.
 pub fn bridge(config: Config) -> AgentSource {
     let config = Arc::new(config);
+    // The demo has nothing to log in to.
+    let command = process::own_binary().filter(|_| config.engine.demo.is_none());
+    let command =
+        command.map(|own| AgentCommand { program: own.into(), args: Vec::new(), cwd: None });
     AgentSource::metered(move || {
         let outflow = Outflow::new();
         let agent = bridge::agent(config.clone()).metered(outflow.clone());
@@ -26,6 +31,7 @@ pub fn bridge(config: Config) -> AgentSource {
         let agent = traced(Metered::new(agent, outflow), &Trace::of(&config));
         (agent, Arc::new(move |frames| taken.taken(frames)))
     })
+    .started_by(command)
 }
 
 /// How an agent of a stranger ended, once it has.
@@ -44,12 +50,14 @@ pub fn foreign(
     let last_words = agent.last_words();
     let trace = Trace::of(config);
     let said = Arc::new(agent.said());
+    let command = agent.command();
     let source = AgentSource::metered(move || {
         let mut agent = agent.clone();
         let taken = Arc::new(agent.gauge());
         (traced(agent, &trace), taken)
     })
-    .quoted_by(said);
+    .quoted_by(said)
+    .started_by(Some(command));
     Ok((source, last_words))
 }
 

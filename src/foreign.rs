@@ -28,6 +28,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::bridge::engine::lines::{Line, LineBuffer};
 use crate::process::{Child, ChildSpec, StderrTail, TERM_GRACE};
+use crate::tui::agent_source::AgentCommand;
 
 /// Longest line an agent may send; what is longer is skipped.
 const MAX_LINE: usize = 128 * 1024 * 1024;
@@ -134,6 +135,15 @@ impl ForeignAgent {
             .unwrap_or(&self.program)
             .to_string_lossy()
             .into_owned()
+    }
+
+    /// The command that starts it.
+    pub fn command(&self) -> AgentCommand {
+        AgentCommand {
+            program: self.program.clone(),
+            args: self.args.clone(),
+            cwd: self.cwd.clone(),
+        }
     }
 
     /// Holds the agent back while the client is behind. The function must be told how many

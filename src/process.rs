@@ -325,6 +325,9 @@ pub fn foreground(spec: &ChildSpec) -> io::Result<tokio::process::Child> {
     if let Some(cwd) = &spec.cwd {
         command.current_dir(cwd);
     }
+    if let Some(env) = &spec.env {
+        command.env_clear().envs(env.iter().map(|(k, v)| (k, v)));
+    }
     command.spawn()
 }
 

@@ -1,7 +1,9 @@
 //! Where an agent comes from: something that can start one as often as it is needed. The agent
 //! itself is any value that connects to an ACP client; which one it is, nothing else knows.
 
+use std::ffi::OsString;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_client_protocol::{Client, ConnectTo, DynConnectTo};
@@ -53,6 +55,18 @@ impl fmt::Debug for TakenBy {
 pub struct AgentSource {
     start: Box<dyn FnMut() -> StartedAgent + Send>,
     said: Option<Said>,
+    command: Option<AgentCommand>,
+}
+
+/// The command that an agent is started by, so that its own login can be run on the terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentCommand {
+    /// The program.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Its working directory; `None` is ours.
+    pub cwd: Option<PathBuf>,
 }
 
 /// The newest lines that the agent wrote to its standard error, while it lives.
@@ -61,7 +75,7 @@ pub type Said = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
 impl AgentSource {
     /// An agent that needs no gauge.
     pub fn new<A: ConnectTo<Client>>(mut start: impl FnMut() -> A + Send + 'static) -> Self {
-        Self { start: Box::new(move || StartedAgent::new(start())), said: None }
+        Self { start: Box::new(move || StartedAgent::new(start())), said: None, command: None }
     }
 
     /// An agent that wants to be told what was taken.
@@ -72,7 +86,7 @@ impl AgentSource {
             let (agent, taken) = start();
             StartedAgent { agent: DynConnectTo::new(agent), taken: TakenBy::new(taken) }
         });
-        Self { start, said: None }
+        Self { start, said: None, command: None }
     }
 
     /// The agent can be quoted while it lives: what it says on standard error is known.
@@ -80,6 +94,18 @@ impl AgentSource {
     pub fn quoted_by(mut self, said: Said) -> Self {
         self.said = Some(said);
         self
+    }
+
+    /// The agent is started by this command.
+    #[must_use]
+    pub fn started_by(mut self, command: Option<AgentCommand>) -> Self {
+        self.command = command;
+        self
+    }
+
+    /// The command that starts the agent, where there is one.
+    pub fn command(&self) -> Option<&AgentCommand> {
+        self.command.as_ref()
     }
 
     /// Tells what the agent says on standard error, as far as anybody knows.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use agent_client_protocol::v1::schema as acp;
 use serde_json::Value;
 
+use crate::tui::model::login::LoginProgram;
 use crate::tui::model::mention::{Attachment, FileList};
 use crate::tui::model::queue::AgentQueue;
 use crate::tui::model::status::Usage;
@@ -27,6 +28,8 @@ pub enum Msg {
     Drawn,
     /// The program is told to end (signal, terminal gone): nothing is approved, the draft is kept.
     Hangup,
+    /// The program that logs in ended, or why it did not log in.
+    LoginEnded(Result<(), String>),
     /// The editor gave the draft back.
     Edited(String),
     /// A search moved to a match (which, of how many).
@@ -255,6 +258,8 @@ pub enum Cmd {
     StoreDraft(Draft),
     /// Edit this text in the user's editor.
     Edit(String),
+    /// Log in by this program, which gets the terminal.
+    LogIn(LoginProgram),
     /// Tell the user, who looks elsewhere.
     Notify(String),
     /// Write the conversation as markdown to this file.

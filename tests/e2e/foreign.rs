@@ -81,3 +81,95 @@ fn a_file_that_is_mentioned_goes_along_with_its_text() {
     terminal.wait_exit();
     terminal.assert_restored();
 }
+
+/// An agent that opens no session before its own login, run on the terminal, was given the code.
+const LOCKED: &str = r#"#!/bin/sh
+test "$1" = base || exit 9
+if test "$2" = --login; then
+  printf '%s? ' "$LOGIN_QUESTION"
+  read -r code
+  test "$code" = sesame || { echo "no such code: $code"; exit 3; }
+  : > "$HOME/token"
+  exit 0
+fi
+while read -r line; do
+  printf '%s\n' "$line" >> "$HOME/wire"
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*'"auth":{"terminal":true}'*) answer='"result":{"protocolVersion":1,"authMethods":[{"id":"own","name":"Own","type":"terminal","args":["--login"],"env":{"LOGIN_QUESTION":"the code"}}]}' ;;
+    *'"session/new"'*) if test -f "$HOME/token"; then answer='"result":{"sessionId":"s"}'; else answer='"error":{"code":-32000,"message":"Authentication required"}'; fi ;;
+    *'"session/prompt"'*) answer='"result":{"stopReason":"end_turn"}' ;;
+    *) continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$answer"
+done
+"#;
+
+/// Starts the locked agent and writes a prompt that has to wait for the login.
+fn locked<'a>(world: &'a World, name: &str) -> Terminal<'a> {
+    let agent = world.home().join(name);
+    fs::write(&agent, LOCKED).unwrap();
+    fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
+    let command = format!("{} base", agent.display());
+    let mut terminal = Terminal::start(world, &["tui", "--agent", &command], 80, 24);
+    terminal.wait_for("log in first");
+    terminal.keys("what is this");
+    terminal.wait_for("what is this");
+    terminal.settle(Duration::from_millis(100));
+    terminal.keys("\r");
+    terminal.wait_for("queued 1: what is this");
+    terminal
+}
+
+/// Enter on the empty draft: the login has the terminal.
+fn begin_login(terminal: &mut Terminal<'_>) {
+    terminal.settle(Duration::from_millis(100));
+    terminal.keys("\r");
+    terminal.wait_for("the code?");
+    assert!(!terminal.is_drawn_by_us(), "the login is on the shell's screen");
+}
+
+#[test]
+fn an_agents_own_login_gets_the_terminal_and_the_held_prompt_goes_on() {
+    let world = World::new();
+    let mut terminal = locked(&world, "agent");
+    begin_login(&mut terminal);
+    terminal.keys("open\r");
+    terminal.wait_for("no such code: open");
+    terminal.wait_for("Press Enter to go back");
+    terminal.keys("\r");
+    terminal.wait_for("not logged in: the login ended with exit status: 3");
+    assert!(terminal.is_drawn_by_us() && terminal.shows("queued 1: what is this"));
+
+    begin_login(&mut terminal);
+    // For the login, which ends of it; the chat goes on.
+    terminal.keys("\x03");
+    terminal.wait_for("Press Enter to go back");
+    terminal.keys("\r");
+    terminal.wait_for("not logged in: the login ended with signal: 2");
+
+    begin_login(&mut terminal);
+    terminal.keys("sesame\r");
+    terminal.wait_for("ask for something");
+    assert!(terminal.is_drawn_by_us());
+    let wire = fs::read_to_string(world.home().join("wire")).unwrap();
+    let prompts: Vec<&str> = wire.lines().filter(|l| l.contains("session/prompt")).collect();
+    assert!(matches!(prompts.as_slice(), [one] if one.contains("what is this")), "{wire}");
+    assert!(!wire.contains("\"authenticate\""), "that is not for it: {wire}");
+    assert_eq!(wire.matches("\"initialize\"").count(), 2, "the agent was started again");
+    terminal.keys("\x03\x03");
+    terminal.wait_exit();
+    terminal.assert_restored();
+    world.assert_no_orphans();
+}
+
+#[test]
+fn a_signal_while_a_login_has_the_terminal_ends_both() {
+    let world = World::new();
+    let mut terminal = locked(&world, "agent");
+    begin_login(&mut terminal);
+    terminal.signal(rustix::process::Signal::TERM);
+    terminal.wait_exit();
+    terminal.assert_restored();
+    world.assert_no_orphans();
+}

@@ -73,6 +73,11 @@ impl<'a> Terminal<'a> {
         self.parser.screen().contents()
     }
 
+    /// Whether the chat has the screen, not the shell.
+    pub(crate) fn is_drawn_by_us(&self) -> bool {
+        self.parser.screen().alternate_screen()
+    }
+
     /// Every byte that was written to the terminal so far.
     pub(crate) fn written(&self) -> &[u8] {
         &self.bytes

@@ -24,7 +24,7 @@ const SYNCHRONIZED_OUTPUT: u16 = 2026;
 
 impl App {
     pub(super) fn frame_due(&self) -> Option<Instant> {
-        if self.editing.is_some() {
+        if self.guest.is_some() {
             return None;
         }
         match self.dirty {

@@ -1,52 +1,99 @@
-//! Guests of the terminal: programs that have it for a while, such as the user's editor, and the
-//! shell after Ctrl-Z. The agent's side goes on meanwhile; nothing is drawn.
+//! Guests of the terminal: programs that have it for a while (the user's editor, an agent's own
+//! login) and the shell after Ctrl-Z. The agent's side goes on meanwhile; nothing is drawn, and the
+//! terminal's signals are the guest's.
 
-use std::io;
+use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use rustix::process::{Pid, Signal};
 
 use super::{App, Dirty};
+use crate::process::{self, ChildSpec};
 use crate::tui::editor;
+use crate::tui::model::login::LoginProgram;
 use crate::tui::model::transcript::source;
 use crate::tui::msg::Msg;
 use crate::tui::terminal::reader::Reader;
 
+/// Who has the terminal.
+pub(super) enum Guest {
+    /// The user's editor.
+    Editor {
+        child: tokio::process::Child,
+        file: PathBuf,
+        /// The text is the draft: what was made of it comes back.
+        is_draft: bool,
+    },
+    /// An agent's own login.
+    Login(tokio::process::Child),
+    /// A login that failed and has ended: what it said is read until a key says go on.
+    Leaving(String),
+}
+
+/// Waits for the guest's end; for ever when there is none.
+pub(super) async fn wait(guest: &mut Option<Guest>) -> io::Result<ExitStatus> {
+    match guest {
+        Some(Guest::Editor { child, .. } | Guest::Login(child)) => child.wait().await,
+        Some(Guest::Leaving(_)) | None => std::future::pending().await,
+    }
+}
+
 impl App {
     /// Leaves the terminal to the shell, stops the whole process group, and comes back on `fg`.
     pub(super) fn suspend(&mut self) -> io::Result<()> {
-        if self.editing.is_some() {
-            // The editor has the terminal, and is stopped with us.
-            rustix::process::kill_current_process_group(rustix::process::Signal::STOP)?;
+        if self.guest.is_some() {
+            // The guest has the terminal, and is stopped with us.
+            rustix::process::kill_current_process_group(Signal::STOP)?;
             return Ok(());
         }
-        if let Some(reader) = self.reader.take() {
-            reader.stop();
-        }
-        self.guard.suspend();
+        self.hand_over();
         // The group, not only this process: a wrapper that started us must stop with us.
-        rustix::process::kill_current_process_group(rustix::process::Signal::STOP)?;
+        rustix::process::kill_current_process_group(Signal::STOP)?;
         self.take_back()
     }
 
-    /// Hands the terminal to the user's editor. The agent's side goes on meanwhile.
+    /// Ctrl-C on a terminal that a guest has is for the guest.
+    pub(super) fn interrupted(&mut self) {
+        match self.guest {
+            None => self.hangup(),
+            Some(Guest::Leaving(_)) => self.taken_leave(),
+            Some(Guest::Editor { .. } | Guest::Login(_)) => {}
+        }
+    }
+
+    /// What a failed login said is being read.
+    pub(super) fn is_leaving(&self) -> bool {
+        matches!(self.guest, Some(Guest::Leaving(_)))
+    }
+
+    /// We are told to end. An editor may hold what only its user can save; a login ends with us.
+    pub(super) fn dismiss_guest(&mut self) {
+        let Some(Guest::Login(child)) = &self.guest else { return };
+        let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(pid) = pid
+            && let Err(error) = rustix::process::kill_process(pid, Signal::TERM)
+        {
+            tracing::debug!(%error, "the login could not be told to end");
+        }
+    }
+
+    /// Hands the terminal to the user's editor.
     pub(super) fn edit(&mut self, text: &str, is_draft: bool) {
-        if self.editing.is_some() {
+        if self.guest.is_some() {
             return;
         }
         let file = match editor::write(&self.state_dir.join("tui"), text) {
             Ok(file) => file,
             Err(error) => return self.report(&format!("the text could not be written: {error}")),
         };
-        if let Some(reader) = self.reader.take() {
-            reader.stop();
-        }
-        self.guard.suspend();
+        self.hand_over();
         match editor::start(&self.editor, &file) {
-            Ok(child) => self.editing = Some(Editing { child, file, is_draft }),
+            Ok(child) => self.guest = Some(Guest::Editor { child, file, is_draft }),
             Err(error) => {
                 std::fs::remove_file(&file).ok();
-                if let Err(error) = self.take_back() {
-                    tracing::error!(%error, "the terminal could not be taken back");
-                }
+                self.return_at_once();
                 self.report(&format!("{} could not be started: {error}", self.editor));
             }
         }
@@ -64,18 +111,69 @@ impl App {
         }
     }
 
-    /// The editor has ended.
-    pub(super) fn edited(
+    /// Hands the terminal to an agent's own login: the command that started the agent, with what
+    /// the agent wants added to its arguments.
+    pub(super) fn log_in(&mut self, login: &LoginProgram) {
+        if self.guest.is_some() {
+            return;
+        }
+        let Some(spec) = self.login_spec(login) else {
+            return self
+                .report("the command that starts this agent is not known: log in elsewhere");
+        };
+        self.hand_over();
+        let words = std::iter::once(&spec.program).chain(&spec.args);
+        let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+        say_outside(&format!("zcode-acp runs: {}", words.join(" ")));
+        match process::foreground(&spec) {
+            Ok(child) => self.guest = Some(Guest::Login(child)),
+            Err(error) => {
+                self.return_at_once();
+                let program = spec.program.to_string_lossy();
+                let why = format!("{program} could not be started: {error}");
+                self.carry(Msg::LoginEnded(Err(why)), Dirty::Now);
+            }
+        }
+    }
+
+    fn login_spec(&self, login: &LoginProgram) -> Option<ChildSpec> {
+        let (program, mut args, cwd) = match (&login.command, &self.agent) {
+            (Some(command), agent) => {
+                (command.into(), Vec::new(), agent.as_ref().and_then(|agent| agent.cwd.clone()))
+            }
+            (None, Some(agent)) => (agent.program.clone(), agent.args.clone(), agent.cwd.clone()),
+            (None, None) => return None,
+        };
+        args.extend(login.args.iter().map(OsString::from));
+        let mut env = self.env.clone();
+        for (name, value) in &login.env {
+            env.retain(|(known, _)| known != name.as_str());
+            env.push((name.into(), value.into()));
+        }
+        Some(ChildSpec { args, cwd, env: Some(env), ..ChildSpec::new(program) })
+    }
+
+    /// The program that had the terminal has ended.
+    pub(super) fn guest_ended(&mut self, status: io::Result<ExitStatus>) -> io::Result<()> {
+        match self.guest.take() {
+            Some(Guest::Editor { file, is_draft, .. }) => self.edited(status, &file, is_draft),
+            Some(Guest::Login(_)) => self.login_ended(status),
+            Some(Guest::Leaving(_)) | None => Ok(()),
+        }
+    }
+
+    fn edited(
         &mut self,
-        status: io::Result<std::process::ExitStatus>,
+        status: io::Result<ExitStatus>,
+        file: &std::path::Path,
+        is_draft: bool,
     ) -> io::Result<()> {
-        let Some(editing) = self.editing.take() else { return Ok(()) };
         self.take_back()?;
-        let text = std::fs::read_to_string(&editing.file);
-        std::fs::remove_file(&editing.file).ok();
+        let text = std::fs::read_to_string(file);
+        std::fs::remove_file(file).ok();
         match (status, text) {
             (Ok(status), Ok(text)) if status.success() => {
-                if editing.is_draft {
+                if is_draft {
                     self.carry(Msg::Edited(text), Dirty::Now);
                 }
             }
@@ -89,8 +187,56 @@ impl App {
         Ok(())
     }
 
+    /// What a failed login said is on the screen that we are about to take: it is left there until
+    /// it has been read.
+    fn login_ended(&mut self, status: io::Result<ExitStatus>) -> io::Result<()> {
+        let why = match status {
+            Ok(status) if status.success() => {
+                self.take_back()?;
+                self.carry(Msg::LoginEnded(Ok(())), Dirty::Now);
+                return Ok(());
+            }
+            Ok(status) => format!("the login ended with {status}"),
+            Err(error) => format!("the login got lost: {error}"),
+        };
+        say_outside(&format!("\nzcode-acp: {why}. Press Enter to go back to the chat."));
+        self.guest = Some(Guest::Leaving(why));
+        if let Some(input) = &self.input {
+            // In the shell's own line mode: what is typed comes with Enter.
+            self.reader = Some(Reader::start(input.clone())?);
+        }
+        Ok(())
+    }
+
+    /// The user has read what a failed login said.
+    pub(super) fn taken_leave(&mut self) {
+        if let Some(Guest::Leaving(why)) =
+            self.guest.take_if(|guest| matches!(guest, Guest::Leaving(_)))
+        {
+            self.return_at_once();
+            self.carry(Msg::LoginEnded(Err(why)), Dirty::Now);
+        }
+    }
+
+    /// Gives the terminal away: nobody else's input is read, and its modes are the shell's.
+    fn hand_over(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            reader.stop();
+        }
+        self.guard.suspend();
+    }
+
+    fn return_at_once(&mut self) {
+        if let Err(error) = self.take_back() {
+            tracing::error!(%error, "the terminal could not be taken back");
+        }
+    }
+
     /// Takes the terminal again after a program had it.
-    pub(super) fn take_back(&mut self) -> io::Result<()> {
+    fn take_back(&mut self) -> io::Result<()> {
+        if let Some(reader) = self.reader.take() {
+            reader.stop();
+        }
         let modes = self.guard.resume()?;
         self.screen.send_ahead(&modes);
         self.synchronized = false;
@@ -103,17 +249,10 @@ impl App {
     }
 }
 
-/// The editor that has the terminal.
-pub(super) struct Editing {
-    child: tokio::process::Child,
-    file: PathBuf,
-    is_draft: bool,
-}
-
-/// Waits for the editor; for ever when there is none.
-pub(super) async fn wait(editing: &mut Option<Editing>) -> io::Result<std::process::ExitStatus> {
-    match editing {
-        Some(editing) => editing.child.wait().await,
-        None => std::future::pending().await,
+/// A line on the shell's screen.
+fn say_outside(text: &str) {
+    let mut out = io::stdout().lock();
+    if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) {
+        tracing::debug!(%error, "the terminal takes no text");
     }
 }

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
 
-use super::agent_source::AgentSource;
+use super::agent_source::{AgentCommand, AgentSource};
 use super::client::{ClientHandle, ClientOptions, Order, Parcel};
 use super::clipboard::Clipboard;
 use super::editor;
@@ -91,8 +91,8 @@ pub fn run(source: AgentSource, mut options: TuiOptions) -> io::Result<Exit> {
     options.start.history = store.history();
     options.start.draft = store.draft();
     let cwd = options.start.cwd.clone();
-    let env = std::mem::take(&mut options.env);
-    let mut app = App::new(guard, store, options, &env);
+    let env = options.env.clone();
+    let mut app = App::new(guard, store, options, source.command().cloned());
     app.screen.send_ahead(&modes);
     app.draw()?;
     let client = ClientHandle::start(source, ClientOptions { cwd, env })?;
@@ -133,6 +133,9 @@ struct App {
     fixed_background: bool,
     screen: Screen,
     demo: Option<AgentSource>,
+    /// What starts the agent, and so its login.
+    agent: Option<AgentCommand>,
+    env: Vec<(OsString, OsString)>,
     began: Instant,
     last_frame: Instant,
     dirty: Dirty,
@@ -147,7 +150,7 @@ struct App {
     spills: SpillStore,
     jobs: Jobs,
     editor: String,
-    editing: Option<guest::Editing>,
+    guest: Option<guest::Guest>,
     /// Conversations shown so far: each has spilled texts of its own.
     conversations: u32,
 }
@@ -167,9 +170,10 @@ impl App {
         guard: TerminalGuard,
         store: Store,
         options: TuiOptions,
-        env: &[(OsString, OsString)],
+        agent: Option<AgentCommand>,
     ) -> Self {
-        let TuiOptions { start, theme, fixed_background, demo, prompt, state_dir, .. } = options;
+        let TuiOptions { start, theme, fixed_background, demo, prompt, state_dir, env, .. } =
+            options;
         let (columns, rows) = guard::size();
         let mut model = Model::new(start);
         model.size = (columns, rows);
@@ -190,6 +194,7 @@ impl App {
             fixed_background,
             screen,
             demo,
+            agent,
             began: now,
             last_frame: now.checked_sub(frame::FRAME).unwrap_or(now),
             dirty: Dirty::Now,
@@ -201,9 +206,10 @@ impl App {
             input: None,
             drawn: Drawn::default(),
             spills: SpillStore::new(work::spill_dir(&state_dir, 0)),
-            jobs: Jobs::new(Clipboard::new(env, &state_dir.join("tui"))),
-            editor: editor::named(env),
-            editing: None,
+            jobs: Jobs::new(Clipboard::new(&env, &state_dir.join("tui"))),
+            editor: editor::named(&env),
+            guest: None,
+            env,
             state_dir,
             conversations: 0,
         }
@@ -276,7 +282,7 @@ impl App {
                 Some(()) = signals.resized.recv() => self.resized(),
                 Some(()) = signals.terminate.recv() => self.hangup(),
                 Some(()) = signals.hangup.recv() => self.hangup(),
-                Some(()) = signals.interrupt.recv() => self.hangup(),
+                Some(()) = signals.interrupt.recv() => self.interrupted(),
                 Some(()) = signals.stop.recv() => self.suspend()?,
                 () = hurry.notified(), if paced => {}
                 parcel = messages.recv(), if agent_is_there && !paced => match parcel {
@@ -284,7 +290,7 @@ impl App {
                     None => agent_is_there = false,
                 },
                 Some(done) = done.recv() => self.take(done, Dirty::Now),
-                status = guest::wait(&mut self.editing) => self.edited(status)?,
+                status = guest::wait(&mut self.guest) => self.guest_ended(status)?,
                 () = colours.notified() => self.dirty = self.dirty.max(Dirty::Stream),
                 () = sleep => {}
             }
@@ -297,6 +303,9 @@ impl App {
     }
 
     fn take_input(&mut self, input: Input) {
+        if self.is_leaving() {
+            return self.taken_leave();
+        }
         match input {
             Input::Eof => self.hangup(),
             Input::Event(TermEvent::Reply(reply), _) => self.replied(&reply),
@@ -329,7 +338,10 @@ impl App {
             Cmd::Agent(AgentCmd::Restart) => self.order(Order::Do(AgentCmd::Restart)),
             Cmd::Agent(command) => self.order(Order::Do(command)),
             Cmd::StartDemo => match self.demo.take() {
-                Some(source) => self.order(Order::Replace(source)),
+                Some(source) => {
+                    self.agent = source.command().cloned();
+                    self.order(Order::Replace(source));
+                }
                 None => self.report("the demo agent is running already"),
             },
             Cmd::Scroll(scroll) => self.scroll(&scroll),
@@ -346,6 +358,7 @@ impl App {
             Cmd::Notify(text) => Self::notify(&text),
             Cmd::Copy { what, to_file } => self.copy(what, to_file),
             Cmd::Export(path) => self.export(&path),
+            Cmd::LogIn(program) => self.log_in(&program),
             Cmd::Edit(draft) => self.edit(&draft, true),
             Cmd::EditPage => self.edit_page(),
             Cmd::ListFiles => self.jobs.list_files(self.model.start.cwd.clone()),
@@ -373,6 +386,7 @@ impl App {
     }
 
     fn hangup(&mut self) {
+        self.dismiss_guest();
         self.exit = Some(Exit::Hangup);
         self.take(Msg::Hangup, Dirty::No);
     }

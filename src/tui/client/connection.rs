@@ -86,6 +86,7 @@ async fn life(
     let relay = Relay { started: source.start(), flow: flow.clone() };
     let (incoming_tx, incoming) = mpsc::channel::<Incoming>(INCOMING);
     let said = source.said();
+    let logs_in_here = source.command().is_some();
     let updates = to_loop.clone();
     let outcome = Client
         .v1()
@@ -123,6 +124,7 @@ async fn life(
                     options.env.clone(),
                     to_loop.clone(),
                 ),
+                logs_in_here,
                 cx,
                 options,
                 to_loop,
@@ -146,6 +148,8 @@ struct Conversation<'a> {
     roots: Roots,
     files: Files,
     terminals: Terminals,
+    /// The agent's own login can be run on the terminal.
+    logs_in_here: bool,
 }
 
 impl Conversation<'_> {
@@ -156,7 +160,7 @@ impl Conversation<'_> {
         said: &Said,
     ) -> End {
         let cx = self.cx.clone();
-        let initialize = self.request("initialize", &wire::initialize_params());
+        let initialize = self.request("initialize", &wire::initialize_params(self.logs_in_here));
         let mut initialize = std::pin::pin!(tokio::time::timeout(INITIALIZE_LIMIT, initialize));
         let mut initialized = false;
         loop {

@@ -243,7 +243,7 @@ impl JsonRpcRequest for AnyRequest {
 }
 
 /// Our `initialize` params. What is claimed here is done in this directory's other files.
-pub(super) fn initialize_params() -> Value {
+pub(super) fn initialize_params(logs_in_here: bool) -> Value {
     json!({
         "protocolVersion": 1,
         "clientInfo": {
@@ -258,7 +258,13 @@ pub(super) fn initialize_params() -> Value {
             "plan": {},
             "subagents": {},
             "elicitation": {"form": {}},
-            "_meta": {"terminal_output": true, "subagent-transcript": true},
+            "auth": {"terminal": logs_in_here},
+            "_meta": {
+                "terminal_output": true,
+                "subagent-transcript": true,
+                // What agents look at that are older than `auth.terminal`.
+                "terminal-auth": logs_in_here,
+            },
         },
     })
 }
@@ -343,8 +349,9 @@ mod tests {
 
     #[test]
     fn our_own_initialize_fits_the_protocol() {
-        let typed = acp::InitializeRequest::deserialize(&initialize_params()).unwrap();
+        let typed = acp::InitializeRequest::deserialize(&initialize_params(true)).unwrap();
         assert!(typed.client_capabilities.terminal);
+        assert!(typed.client_capabilities.auth.terminal);
         assert!(typed.client_capabilities.elicitation.unwrap().form.is_some());
     }
 

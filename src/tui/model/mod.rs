@@ -6,6 +6,7 @@ pub mod composer;
 pub mod form;
 pub mod fuzzy;
 pub mod history;
+pub mod login;
 pub mod mention;
 pub mod menu;
 pub mod permission;
@@ -143,8 +144,8 @@ pub struct AgentFacts {
     pub version: String,
     /// What it can do.
     pub abilities: Vec<Ability>,
-    /// Ways to log in: id, name, description.
-    pub auth_methods: Vec<(String, String, String)>,
+    /// Ways to log in.
+    pub auth_methods: Vec<login::AuthMethod>,
 }
 
 impl AgentFacts {

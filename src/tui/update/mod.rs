@@ -6,6 +6,7 @@ mod agents;
 mod ask;
 mod edit;
 mod keys;
+mod login;
 mod mention;
 mod overlay;
 mod paste;
@@ -31,6 +32,7 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Cmd> {
         Msg::Ticked => tick::ticked(model, &mut cmds),
         Msg::Drawn => ask::drawn(model),
         Msg::Hangup => quit(model, &mut cmds),
+        Msg::LoginEnded(result) => login::ended(model, result, &mut cmds),
         Msg::Edited(text) => model.composer.set_text(text.trim_end_matches('\n')),
         Msg::Found(position) => {
             if let Some(search) = &mut model.search {

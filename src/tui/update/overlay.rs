@@ -1,6 +1,6 @@
 //! Lists to choose from and pages to read: opening them and their keys.
 
-use super::{keys, session};
+use super::{keys, login, session};
 use crate::tui::keymap::{self, Action, Context, Key, KeyCode};
 use crate::tui::model::picker::{Item, Picker, PickerKind};
 use crate::tui::model::status::{ConfigOption, Setting};
@@ -218,29 +218,6 @@ pub(super) fn open_history(model: &mut Model) {
     }
 }
 
-/// Opens the list of ways to log in, or takes the only one.
-pub(super) fn open_login(model: &mut Model, cmds: &mut Vec<Cmd>) {
-    let items: Vec<Item> = model
-        .agent
-        .auth_methods
-        .iter()
-        .map(|(id, name, detail)| Item {
-            id: id.clone(),
-            label: name.clone(),
-            detail: detail.clone(),
-            current: false,
-        })
-        .collect();
-    match items.as_slice() {
-        [] => model.say("this agent offers no way to log in here"),
-        [only] => cmds.push(Cmd::Agent(AgentCmd::Authenticate { method: only.id.clone() })),
-        _ => {
-            model.overlay =
-                Some(Overlay::Picker(Picker::new(PickerKind::Auth, "log in with", items)));
-        }
-    }
-}
-
 /// Takes a key in while a list is open.
 pub(super) fn picker_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) -> bool {
     let Some(Overlay::Picker(picker)) = &mut model.overlay else { return false };
@@ -303,7 +280,7 @@ fn accept(model: &mut Model, cmds: &mut Vec<Cmd>) {
         }
         PickerKind::Session => session::open_old(model, &item.id, cmds),
         PickerKind::History => model.composer.set_text(&item.id),
-        PickerKind::Auth => cmds.push(Cmd::Agent(AgentCmd::Authenticate { method: item.id })),
+        PickerKind::Auth => login::by(model, &item.id, cmds),
     }
 }
 

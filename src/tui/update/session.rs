@@ -1,7 +1,8 @@
 //! What the agent says: its start, sessions, updates, the end of turns, its death.
 
 use super::acp;
-use super::{ask, overlay, queue, turn};
+use super::{ask, login, overlay, queue, turn};
+use crate::tui::model::transcript::block::{Notice, Severity};
 use crate::tui::model::transcript::tool::Exit;
 use crate::tui::model::{
     Ability, AgentFacts, FirstSession, Model, Overlay, Phase, Session, Trouble, Turn,
@@ -67,7 +68,7 @@ pub(super) fn agent(model: &mut Model, msg: AgentMsg, cmds: &mut Vec<Cmd>) {
         }
         AgentMsg::Sessions(Ok(answer)) => overlay::sessions_listed(model, &answer),
         AgentMsg::Sessions(Err(failure)) => overlay::sessions_failed(model, &failure.message),
-        AgentMsg::LoggedIn(result) => logged_in(model, result, cmds),
+        AgentMsg::LoggedIn(result) => login::answered(model, result, cmds),
         AgentMsg::QueueChanged { change, result } => queue::changed(model, change, &result),
         AgentMsg::Steered { text, result } => steered(model, text, &result, cmds),
         AgentMsg::NotAttached(why) => model.say(format!("sent without {}", why.join(", "))),
@@ -105,15 +106,7 @@ fn initialized(model: &mut Model, answer: &Value, cmds: &mut Vec<Cmd>) {
         .filter(|(_, path)| yes(path))
         .map(|(ability, _)| ability)
         .collect(),
-        auth_methods: answer
-            .get("authMethods")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            // A login that is a program's own is not for `authenticate`.
-            .filter(|m| text(m, "type") != "terminal")
-            .map(|m| (text(m, "id"), text(m, "name"), text(m, "description")))
-            .collect(),
+        auth_methods: login::methods_of(answer),
     };
     if model.start.first == FirstSession::Newest && model.agent.can(Ability::List) {
         model.phase = Phase::Opening;
@@ -135,7 +128,7 @@ fn newest_listed(model: &mut Model, answer: &Value, cmds: &mut Vec<Cmd>) {
     go_on(model, cmds);
 }
 
-fn go_on(model: &mut Model, cmds: &mut Vec<Cmd>) {
+pub(super) fn go_on(model: &mut Model, cmds: &mut Vec<Cmd>) {
     // An agent that was started again goes on with the session it had.
     let first = match std::mem::take(&mut model.start.first) {
         FirstSession::Named(id) => Some(id),
@@ -148,9 +141,32 @@ fn go_on(model: &mut Model, cmds: &mut Vec<Cmd>) {
         }
         Some(id) if model.agent.can(Ability::Resume) => Opening::Resume(id),
         Some(id) if model.agent.can(Ability::Load) => Opening::Load(id),
-        _ => Opening::New,
+        earlier => {
+            if earlier.is_some() {
+                cannot_go_on(model);
+            }
+            Opening::New
+        }
     };
     open(model, how, cmds);
+}
+
+/// The session is lost with the agent that had it: what is on the screen is not known to the new one.
+fn cannot_go_on(model: &mut Model) {
+    model.session = Session::default();
+    let title = "this agent cannot go on with the session: a new one was started";
+    let notice = Notice {
+        severity: Severity::Warning,
+        title: title.to_owned(),
+        detail: String::new(),
+        hint: Some("it knows nothing of what stands above".to_owned()),
+        running: false,
+    };
+    if model.transcript.is_empty() {
+        model.say(title);
+    } else {
+        model.transcript.notice(None, notice, model.now_ms);
+    }
 }
 
 fn open(model: &mut Model, how: Opening, cmds: &mut Vec<Cmd>) {
@@ -316,26 +332,6 @@ pub(super) fn start_demo(model: &mut Model, cmds: &mut Vec<Cmd>) {
     model.session = Session::default();
     model.phase = Phase::Starting;
     cmds.push(Cmd::StartDemo);
-}
-
-fn logged_in(model: &mut Model, result: Result<(), Failure>, cmds: &mut Vec<Cmd>) {
-    match result {
-        Ok(()) => {
-            model.say("logged in");
-            if !matches!(model.phase, Phase::NeedsLogin(_)) {
-                return;
-            }
-            // What was refused, and what was written since, waited for this.
-            model.queue.release();
-            if model.session.id.is_some() {
-                model.phase = Phase::Ready;
-                turn::send_next(model, cmds);
-            } else {
-                go_on(model, cmds);
-            }
-        }
-        Err(failure) => model.say(format!("login failed: {}", failure.message)),
-    }
 }
 
 fn steered(model: &mut Model, text: String, result: &Result<String, Failure>, cmds: &mut Vec<Cmd>) {

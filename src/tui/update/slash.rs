@@ -1,6 +1,6 @@
 //! Slash commands: the keys of the menu above the composer, and running what was chosen.
 
-use super::{agents, overlay, queue, quit, session, turn};
+use super::{agents, login, overlay, queue, quit, session, turn};
 use crate::tui::keymap::{self, Action, Context, Key};
 use crate::tui::model::menu::{LOCAL, MenuRow, rows, typed};
 use crate::tui::model::{Menu, Model};
@@ -137,7 +137,7 @@ fn run(model: &mut Model, name: &str, argument: &str, cmds: &mut Vec<Cmd>) {
         "queue" => queue::open_list(model),
         "agents" => agents::open_list(model),
         "stop" => turn::cancel(model, cmds),
-        "login" => overlay::open_login(model, cmds),
+        "login" => login::open(model, cmds),
         "restart" => turn::restart(model, cmds),
         "demo" => session::start_demo(model, cmds),
         "quit" => quit(model, cmds),

@@ -48,7 +48,7 @@ fn enter_on_nothing(model: &mut Model, cmds: &mut Vec<Cmd>) {
     if let Phase::Down(_) = model.phase {
         restart(model, cmds);
     } else if matches!(model.phase, Phase::NeedsLogin(_)) {
-        super::overlay::open_login(model, cmds);
+        super::login::open(model, cmds);
     } else if model.turn == Turn::Idle && model.phase == Phase::Ready && !model.queue.is_empty() {
         model.queue.release();
         send_next(model, cmds);

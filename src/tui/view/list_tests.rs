@@ -3,6 +3,7 @@
 use super::tests::{keys, ready, screen, screens, tell};
 use super::*;
 use crate::tui::model::Ability;
+use crate::tui::model::login::AuthMethod;
 use crate::tui::model::queue::{AgentItem, AgentQueue};
 use crate::tui::msg::{AgentMsg, Msg, SessionFact};
 use crate::tui::terminal::input::TermEvent;
@@ -208,9 +209,15 @@ fn a_picture_stands_in_the_draft_as_a_chip() {
 
 fn locked() -> Model {
     let mut model = ready();
+    let method = |id: &str, name: &str, about: &str| AuthMethod {
+        id: id.into(),
+        name: name.into(),
+        about: about.into(),
+        program: None,
+    };
     model.agent.auth_methods = vec![
-        ("key".into(), "API key".into(), "from the environment".into()),
-        ("web".into(), "登录".into(), "opens the browser".into()),
+        method("key", "API key", "from the environment"),
+        method("web", "登录", "opens the browser"),
     ];
     model.phase = Phase::NeedsLogin("Authentication required".into());
     model

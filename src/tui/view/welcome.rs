@@ -26,10 +26,10 @@ pub(super) fn draw(model: &Model, theme: &Theme, area: Rect, buf: &mut Buffer) {
     if let Phase::NeedsLogin(message) = &model.phase {
         lines.push(Line::default());
         lines.extend(widgets::wrapped(message, columns, theme.warning));
-        for (_, name, about) in model.agent.auth_methods.iter().take(METHODS) {
+        for method in model.agent.auth_methods.iter().take(METHODS) {
             lines.push(Line::from(vec![
-                Span::styled(format!("  {name}"), theme.accent),
-                Span::styled(format!("  {about}"), theme.dim),
+                Span::styled(format!("  {}", method.name), theme.accent),
+                Span::styled(format!("  {}", method.about), theme.dim),
             ]));
         }
         lines.push(Line::styled("Press Enter or type /login to log in.", theme.text));
