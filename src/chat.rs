@@ -28,8 +28,8 @@ const EXAMPLES: &[(&str, &str)] = &[
 /// Runs the terminal chat until the user leaves.
 pub fn run(config: Config, args: TuiArgs) -> Result<(), AppError> {
     process::hand_back_large_memory();
-    let cwd = working_directory(args.cwd.as_deref())?;
-    let foreign = args.agent.as_deref();
+    let cwd = working_directory(args.session.cwd.as_deref())?;
+    let foreign = args.session.agent.as_deref();
     let is_demo = config.engine.demo.is_some();
     let start = Start {
         home: config.home.clone(),
@@ -40,9 +40,9 @@ pub fn run(config: Config, args: TuiArgs) -> Result<(), AppError> {
         },
         examples: if is_demo && foreign.is_none() { examples() } else { Vec::new() },
         can_demo: !is_demo && foreign.is_none(),
-        first: match args.session {
+        first: match args.session.id {
             Some(id) => FirstSession::Named(id),
-            None if args.continue_last => FirstSession::Newest,
+            None if args.session.continue_last => FirstSession::Newest,
             None => FirstSession::New,
         },
         reduced_motion: !config.tui.animations,

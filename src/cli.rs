@@ -121,21 +121,18 @@ pub struct EngineArgs {
     pub replay: Option<PathBuf>,
 }
 
-/// Options of `tui`.
+/// The agent and the session that a chat or a run has.
 #[derive(Debug, Clone, Default, Args)]
-pub struct TuiArgs {
-    /// Which engine to drive.
-    #[command(flatten)]
-    pub engine: EngineArgs,
-    /// Chat with any other ACP agent: the command that starts it.
+pub struct SessionArgs {
+    /// Drive any other ACP agent: the command that starts it.
     #[arg(long, value_name = "COMMAND", conflicts_with = "demo")]
     pub agent: Option<String>,
     /// Working directory of the session.
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
     /// Go on with this session.
-    #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
-    pub session: Option<String>,
+    #[arg(long = "session", value_name = "ID", conflicts_with = "continue_last")]
+    pub id: Option<String>,
     /// Go on with the newest session of the working directory.
     #[arg(long = "continue")]
     pub continue_last: bool,
@@ -145,6 +142,17 @@ pub struct TuiArgs {
     /// Mode to begin with.
     #[arg(long, value_name = "MODE")]
     pub mode: Option<String>,
+}
+
+/// Options of `tui`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TuiArgs {
+    /// Which engine to drive.
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    /// Whom to talk to, where, and with what.
+    #[command(flatten)]
+    pub session: SessionArgs,
     /// Prompt to send at once.
     #[arg(value_name = "PROMPT")]
     pub prompt: Option<String>,
@@ -174,27 +182,12 @@ pub struct RunArgs {
     /// Which engine to drive.
     #[command(flatten)]
     pub engine: EngineArgs,
-    /// Drive any other ACP agent: the command that starts it.
-    #[arg(long, value_name = "COMMAND", conflicts_with = "demo")]
-    pub agent: Option<String>,
+    /// Whom to talk to, where, and with what.
+    #[command(flatten)]
+    pub session: SessionArgs,
     /// What standard output carries.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: crate::run::Format,
-    /// Working directory of the session.
-    #[arg(long, value_name = "DIR")]
-    pub cwd: Option<PathBuf>,
-    /// Go on with this session.
-    #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
-    pub session: Option<String>,
-    /// Go on with the newest session of the working directory.
-    #[arg(long = "continue")]
-    pub continue_last: bool,
-    /// Model to use.
-    #[arg(long, value_name = "MODEL")]
-    pub model: Option<String>,
-    /// Mode to use.
-    #[arg(long, value_name = "MODE")]
-    pub mode: Option<String>,
     /// Let matching tools run; may be given more than once.
     #[arg(long, value_name = "RULE")]
     pub allow: Vec<String>,

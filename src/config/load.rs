@@ -28,11 +28,17 @@ impl Config {
         match command {
             Command::Tui(args) => {
                 config.take_engine_flags(&args.engine);
-                config.take_session_flags(args.model.as_deref(), args.mode.as_deref());
+                config.take_session_flags(
+                    args.session.model.as_deref(),
+                    args.session.mode.as_deref(),
+                );
             }
             Command::Run(args) => {
                 config.take_engine_flags(&args.engine);
-                config.take_session_flags(args.model.as_deref(), args.mode.as_deref());
+                config.take_session_flags(
+                    args.session.model.as_deref(),
+                    args.session.mode.as_deref(),
+                );
             }
             Command::Doctor(args) => config.take_engine_flags(&args.engine),
             Command::Serve(args) => config.take_engine_flags(&args.engine),

@@ -28,7 +28,7 @@ const MAX_PROMPT: u64 = 32 * 1024 * 1024;
 /// Runs one turn; returns when it is over and everything it started has ended.
 pub fn run(config: Config, args: &RunArgs) -> Result<(), AppError> {
     let mut plan = plan(args, &mut std::io::stdin().lock(), std::io::stdin().is_terminal())?;
-    if args.agent.is_none() {
+    if args.session.agent.is_none() {
         // Set by name, so that a model of the settings which is not there ends the run aloud.
         plan.model.clone_from(&config.session.model);
     }
@@ -36,7 +36,7 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), AppError> {
         .enable_all()
         .build()
         .map_err(|err| AppError::failed("cannot start the runtime").caused_by(err))?;
-    let Some(command) = &args.agent else {
+    let Some(command) = &args.session.agent else {
         let agent = agents::bridge(config).start();
         return runtime.block_on(turn(agent, plan, args.format));
     };
@@ -73,7 +73,7 @@ fn interrupts() -> mpsc::Receiver<()> {
 
 /// Makes the plan of the arguments; reads standard input when the prompt is there.
 fn plan(args: &RunArgs, stdin: &mut dyn Read, on_terminal: bool) -> Result<Plan, AppError> {
-    let cwd = working_directory(args.cwd.as_ref())?;
+    let cwd = working_directory(args.session.cwd.as_ref())?;
     let mut prompt = String::new();
     let from_stdin = args.prompt.is_empty() || args.prompt.iter().any(|word| word == "-");
     if from_stdin {
@@ -100,7 +100,7 @@ fn plan(args: &RunArgs, stdin: &mut dyn Read, on_terminal: bool) -> Result<Plan,
     if text.trim().is_empty() {
         return Err(AppError::usage("the prompt is empty"));
     }
-    let session = match (&args.session, args.continue_last) {
+    let session = match (&args.session.id, args.session.continue_last) {
         (Some(id), _) => Which::Id(id.clone()),
         (None, true) => Which::Newest,
         (None, false) => Which::New,
@@ -110,8 +110,8 @@ fn plan(args: &RunArgs, stdin: &mut dyn Read, on_terminal: bool) -> Result<Plan,
         rules: Rules::parse(&args.allow, &args.deny, &cwd).map_err(AppError::usage)?,
         cwd,
         session,
-        model: args.model.clone(),
-        mode: args.mode.clone(),
+        model: args.session.model.clone(),
+        mode: args.session.mode.clone(),
         max_turns: args.max_turns,
         timeout: args.timeout.map(Duration::from_secs_f64),
     })

@@ -11,6 +11,7 @@ use agent_client_protocol::{
 use serde_json::{Value, json};
 
 use super::*;
+use crate::cli::SessionArgs;
 use crate::error::ErrorKind;
 
 /// What a script returns to refuse a request.
@@ -375,6 +376,9 @@ fn a_prompt_that_is_too_long_is_refused_whole() {
 
 #[test]
 fn a_directory_that_is_not_there_is_a_usage_error() {
-    let args = RunArgs { cwd: Some("/no/such/place".into()), ..args(&["x"]) };
+    let args = RunArgs {
+        session: SessionArgs { cwd: Some("/no/such/place".into()), ..SessionArgs::default() },
+        ..args(&["x"])
+    };
     assert_eq!(plan(&args, &mut &b""[..], true).unwrap_err().kind, ErrorKind::Usage);
 }
