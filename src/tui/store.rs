@@ -67,6 +67,9 @@ impl Store {
         let value: Value = serde_json::from_slice(&fs::read(self.draft_file()).ok()?).ok()?;
         let text = |v: &Value, k: &str| v.get(k).and_then(Value::as_str).map(str::to_owned);
         let list = |k: &str| value.get(k).and_then(Value::as_array).cloned().unwrap_or_default();
+        let texts = |k: &str| -> Vec<String> {
+            list(k).iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
         let draft = Draft {
             text: text(&value, "text")?,
             chips: list("chips")
@@ -75,7 +78,8 @@ impl Store {
                     Some(Chip { label: text(c, "label")?, content: text(c, "content")? })
                 })
                 .collect(),
-            queue: list("queue").iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            queue: texts("queue"),
+            mentions: texts("mentions"),
         };
         (draft != Draft::default()).then_some(draft)
     }
@@ -91,8 +95,8 @@ impl Store {
         self.make_dir()?;
         let chips: Vec<Value> =
             draft.chips.iter().map(|c| json!({"label": c.label, "content": c.content})).collect();
-        let value =
-            json!({"cwd": self.cwd, "text": draft.text, "chips": chips, "queue": draft.queue});
+        let value = json!({"cwd": self.cwd, "text": draft.text, "chips": chips, "queue": draft.queue,
+            "mentions": draft.mentions});
         write_private(&self.draft_file(), value.to_string().as_bytes())
     }
 
@@ -132,6 +136,7 @@ mod tests {
             text: "x [pasted #1: 99 lines]".into(),
             chips: vec![Chip { label: "[pasted #1: 99 lines]".into(), content: "long".into() }],
             queue: vec!["next".into()],
+            mentions: vec!["src/main.rs".into()],
         };
         here.set_draft(&draft).unwrap();
         here.add_history("one\ntwo").unwrap();

@@ -40,6 +40,13 @@ pub struct Attachment {
     pub is_picture: bool,
 }
 
+impl Attachment {
+    /// The file that `@path` stands for.
+    pub fn of_file(path: &str, cwd: &Path) -> Self {
+        Self { token: format!("@{path}"), path: cwd.join(path), is_picture: false }
+    }
+}
+
 /// The open menu.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mention {
@@ -183,6 +190,12 @@ impl Mentions {
         found.sort_by_key(|(at, _)| *at);
         found.into_iter().map(|(_, it)| it.clone()).collect()
     }
+}
+
+/// The words of a text that are whole paths of pictures.
+pub fn picture_paths(text: &str) -> Vec<String> {
+    let words = text.split_whitespace().filter(|word| word.starts_with('/'));
+    words.filter(|word| is_picture_name(Path::new(word))).map(str::to_owned).collect()
 }
 
 /// Where a token stands as a word; marks of punctuation may follow it.

@@ -87,6 +87,8 @@ pub struct Draft {
     pub chips: Vec<composer::Chip>,
     /// Prompts that were waiting.
     pub queue: Vec<String>,
+    /// The files that they mention, from the directory on.
+    pub mentions: Vec<String>,
 }
 
 /// How far the agent is.
@@ -459,6 +461,9 @@ impl Model {
                 });
             }
             model.composer.restore_draft(draft.text, draft.chips);
+            for path in draft.mentions {
+                model.mentions.take(mention::Attachment::of_file(&path, &start.cwd));
+            }
             for prompt in draft.queue {
                 model.queue.push(prompt);
             }
@@ -466,6 +471,7 @@ impl Model {
         }
         model.saved_draft = (model.composer.version(), model.queue.len());
         model.agent.name.clone_from(&start.agent_label);
+        model.transcript = Transcript::held_in(&start.cwd);
         model.start = start;
         model
     }

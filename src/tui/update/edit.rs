@@ -1,25 +1,27 @@
 //! Editing the draft: every action of the keymap that touches the composer and nothing else.
 
+use super::mention;
 use crate::tui::keymap::{Action, Key};
 use crate::tui::model::Model;
 use crate::tui::model::composer::Composer;
+use crate::tui::msg::Cmd;
 
 /// Does an editing action on the draft; with history on its first and last row.
-pub(super) fn edit(model: &mut Model, action: Action, key: Key) {
+pub(super) fn edit(model: &mut Model, action: Action, key: Key, cmds: &mut Vec<Cmd>) {
     let width = model.composer_width.max(2);
     match action {
         Action::Up => {
             if !model.composer.up(width) {
-                older(model);
+                older(model, cmds);
             }
         }
         Action::Down => {
             if !model.composer.down(width) {
-                newer(model);
+                newer(model, cmds);
             }
         }
-        Action::HistoryPrevious => older(model),
-        Action::HistoryNext => newer(model),
+        Action::HistoryPrevious => older(model, cmds),
+        Action::HistoryNext => newer(model, cmds),
         Action::ExpandPaste => {
             if !model.composer.expand_chip() {
                 model.say("no chip at the caret, or it is too large to edit here");
@@ -35,24 +37,27 @@ pub(super) fn edit(model: &mut Model, action: Action, key: Key) {
     }
 }
 
-fn older(model: &mut Model) {
+fn older(model: &mut Model, cmds: &mut Vec<Cmd>) {
     // A queued prompt is the newest of all: it comes back first.
     if model.composer.is_empty()
         && !model.history.is_browsing()
         && let Some(text) = model.queue.take_last()
     {
         model.composer.set_text(&text);
+        mention::recalled(model, cmds);
         model.say("queued prompt taken back for editing");
         return;
     }
     if let Some(text) = model.history.older(model.composer.text()) {
         model.composer.set_text(&text);
+        mention::recalled(model, cmds);
     }
 }
 
-fn newer(model: &mut Model) {
+fn newer(model: &mut Model, cmds: &mut Vec<Cmd>) {
     if let Some(text) = model.history.newer() {
         model.composer.set_text(&text);
+        mention::recalled(model, cmds);
     }
 }
 

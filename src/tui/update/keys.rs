@@ -140,7 +140,7 @@ pub(super) fn act(model: &mut Model, action: Action, key: Key, cmds: &mut Vec<Cm
         Action::Copy => cmds.push(Cmd::Copy { what: CopyWhat::Marked, to_file: false }),
         Action::CopyCode => cmds.push(Cmd::Copy { what: CopyWhat::Code, to_file: false }),
         Action::CopyTurn => cmds.push(Cmd::Copy { what: CopyWhat::Turn, to_file: false }),
-        other => edit::edit(model, other, key),
+        other => edit::edit(model, other, key, cmds),
     }
     slash::draft_changed(model);
 }

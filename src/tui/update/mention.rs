@@ -53,12 +53,7 @@ fn take_whole(model: &mut Model) {
 }
 
 fn take(model: &mut Model, path: &str) {
-    let file = Attachment {
-        token: format!("@{path}"),
-        path: model.start.cwd.join(path),
-        is_picture: false,
-    };
-    model.mentions.take(file);
+    model.mentions.take(Attachment::of_file(path, &model.start.cwd));
 }
 
 /// Takes a key in while the menu is open; returns false for keys that edit the draft.
@@ -101,6 +96,16 @@ pub(super) fn pasted(model: &mut Model, text: &str, cmds: &mut Vec<Cmd>) {
         return;
     }
     cmds.extend(found.into_iter().map(|(word, path)| Cmd::LookAtPicture { word, path }));
+}
+
+/// An earlier prompt is the draft again: its pictures are looked at as if they were pasted.
+pub(super) fn recalled(model: &Model, cmds: &mut Vec<Cmd>) {
+    if !model.agent.can(Ability::Image) {
+        return;
+    }
+    let mut words = mention::picture_paths(model.composer.text());
+    words.dedup();
+    cmds.extend(words.into_iter().map(|word| Cmd::LookAtPicture { path: (&word).into(), word }));
 }
 
 /// A picture was looked at: its path in the draft becomes a chip, or stays and one is told why.

@@ -3,8 +3,9 @@ use std::sync::Arc;
 
 use super::tests::{agent_cmds, keys, send};
 use super::*;
-use crate::tui::model::Start;
 use crate::tui::model::mention::FileList;
+use crate::tui::model::transcript::block::BlockKind;
+use crate::tui::model::{Overlay, Start};
 use crate::tui::msg::{AgentCmd, AgentMsg, Opening};
 use serde_json::json;
 
@@ -145,4 +146,50 @@ fn a_picture_that_cannot_be_sent_stays_text_and_says_why() {
     assert_eq!(paste(&mut m, "/t/x.png"), []);
     assert!(m.toast.as_ref().is_some_and(|(said, _)| said.contains("takes no pictures")));
     assert_eq!(sent(&keys(&mut m, "<ret>")), ("/t/x.png".to_owned(), Vec::new()));
+}
+
+#[test]
+fn a_mention_in_a_draft_that_was_left_is_one_again_after_a_restart() {
+    let mut m = ready(false);
+    keys(&mut m, "see<space>@ma");
+    list(&mut m);
+    keys(&mut m, "<tab>");
+    let draft = draft_of(&m);
+    assert_eq!(draft.mentions, ["src/main.rs"]);
+    let start = Start { cwd: "/w".into(), draft: Some(draft), ..Start::default() };
+    let mut m = Model::new(start);
+    send(&mut m, AgentMsg::Initialized(json!({})));
+    let how = Opening::New;
+    let answer = json!({});
+    send(&mut m, AgentMsg::Opened { opening: 1, session_id: "s".into(), answer, how });
+    let (text, files) = sent(&keys(&mut m, "please<ret>"));
+    assert_eq!(text, "see @src/main.rs please");
+    assert_eq!(files, [PathBuf::from("/w/src/main.rs")]);
+}
+
+#[test]
+fn a_picture_stands_by_its_name_in_the_transcript_and_comes_back_as_a_chip() {
+    let mut m = ready(true);
+    keys(&mut m, "look<space>");
+    paste(&mut m, "/t/a.png");
+    let looked = |m: &mut Model| {
+        let (word, path) = ("/t/a.png".to_owned(), "/t/a.png".into());
+        update(m, Msg::PictureLookedAt { word, path, result: Ok(()) })
+    };
+    looked(&mut m);
+    let (text, files) = sent(&keys(&mut m, "<ret>"));
+    assert_eq!((text.as_str(), files.len()), ("look /t/a.png", 1));
+    let shown = m.transcript.blocks().iter().find_map(|block| match &block.kind {
+        BlockKind::User(message) => Some(message.pictures.clone()),
+        _ => None,
+    });
+    assert_eq!(shown, Some(vec![("/t/a.png".into(), "[image a.png]".into())]));
+    // From the history, by its key and by its list.
+    let wish = Cmd::LookAtPicture { word: "/t/a.png".into(), path: "/t/a.png".into() };
+    assert!(keys(&mut m, "<up>").contains(&wish));
+    looked(&mut m);
+    assert_eq!(m.composer.text(), "look [image a.png]");
+    keys(&mut m, "<ctrl-r>");
+    let Some(Overlay::Picker(picker)) = &m.overlay else { panic!("no list") };
+    assert_eq!(picker.selected_item().unwrap().label, "look [image a.png]");
 }

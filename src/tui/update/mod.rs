@@ -91,16 +91,17 @@ fn quit(model: &mut Model, cmds: &mut Vec<Cmd>) {
 }
 
 fn draft_of(model: &Model) -> Draft {
-    Draft {
-        text: model.composer.text().to_owned(),
-        chips: model.composer.chips().to_vec(),
-        queue: model
-            .in_flight_unsent()
-            .into_iter()
-            .chain(model.queue.iter())
-            .map(str::to_owned)
-            .collect(),
-    }
+    let text = model.composer.text().to_owned();
+    let queue: Vec<String> =
+        model.in_flight_unsent().into_iter().chain(model.queue.iter()).map(str::to_owned).collect();
+    let all = std::iter::once(text.as_str()).chain(queue.iter().map(String::as_str));
+    let mut mentions: Vec<String> = all
+        .flat_map(|text| model.mentions.in_text(text))
+        .filter_map(|file| file.token.strip_prefix('@').map(str::to_owned))
+        .collect();
+    mentions.sort_unstable();
+    mentions.dedup();
+    Draft { text, chips: model.composer.chips().to_vec(), queue, mentions }
 }
 
 fn note_draft_change(model: &mut Model) {

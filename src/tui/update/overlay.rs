@@ -1,12 +1,14 @@
 //! Lists to choose from and pages to read: opening them and their keys.
 
-use super::{keys, login, session};
+use super::{keys, login, mention, session};
 use crate::tui::keymap::{self, Action, Context, Key, KeyCode};
+use crate::tui::model::mention::{name_of, picture_paths};
 use crate::tui::model::picker::{Item, Picker, PickerKind};
 use crate::tui::model::status::{ConfigOption, Setting};
 use crate::tui::model::transcript::block::{Block, BlockKind};
 use crate::tui::model::{Ability, Model, Overlay, Page, PageContent, PageFind, Phase, Seek};
 use crate::tui::msg::{AgentCmd, Cmd, CopyWhat, PageSought};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -201,6 +203,15 @@ pub(super) fn open_sessions(model: &mut Model, cmds: &mut Vec<Cmd>) {
     cmds.push(Cmd::Agent(AgentCmd::ListSessions { cursor: None }));
 }
 
+/// A prompt in a row, with its pictures by their names.
+fn label_of(prompt: &str) -> String {
+    let pictures = picture_paths(prompt);
+    let named = pictures.iter().fold(prompt.to_owned(), |text, path| {
+        text.replace(path.as_str(), &format!("[image {}]", name_of(Path::new(path))))
+    });
+    named.replace('\n', " ⏎ ")
+}
+
 /// Opens the list of prompts of before, newest first.
 pub(super) fn open_history(model: &mut Model) {
     let items: Vec<Item> = model
@@ -208,7 +219,7 @@ pub(super) fn open_history(model: &mut Model) {
         .entries()
         .iter()
         .rev()
-        .map(|p| Item { id: p.clone(), label: p.replace('\n', " ⏎ "), ..Item::default() })
+        .map(|p| Item { id: p.clone(), label: label_of(p), ..Item::default() })
         .collect();
     if items.is_empty() {
         model.say("no prompts of before yet");
@@ -279,7 +290,10 @@ fn accept(model: &mut Model, cmds: &mut Vec<Cmd>) {
             }
         }
         PickerKind::Session => session::open_old(model, &item.id, cmds),
-        PickerKind::History => model.composer.set_text(&item.id),
+        PickerKind::History => {
+            model.composer.set_text(&item.id);
+            mention::recalled(model, cmds);
+        }
         PickerKind::Auth => login::by(model, &item.id, cmds),
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn list_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) -> bool
     match keymap::action(Context::Queue, key) {
         Some(Action::SelectUp) => list.selected = row.saturating_sub(1),
         Some(Action::SelectDown) => list.selected = (row + 1).min(rows.saturating_sub(1)),
-        Some(Action::EditItem) => edit(model, row),
+        Some(Action::EditItem) => edit(model, row, cmds),
         Some(Action::DeleteItem) => delete(model, row, cmds),
         Some(Action::SendNow) => send_now(model, row, cmds),
         Some(Action::AutoDrain) => auto_drain(model, cmds),
@@ -37,7 +37,7 @@ pub(super) fn list_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) -> bool
     true
 }
 
-fn edit(model: &mut Model, row: usize) {
+fn edit(model: &mut Model, row: usize, cmds: &mut Vec<Cmd>) {
     if !model.composer.is_empty() {
         model.say("the draft is not empty: send or clear it first");
         return;
@@ -46,6 +46,7 @@ fn edit(model: &mut Model, row: usize) {
         Some(Place::Here(at)) => {
             if let Some(text) = model.queue.take(at) {
                 model.composer.set_text(&text);
+                super::mention::recalled(model, cmds);
                 model.overlay = None;
                 model.say("taken back into the draft: Enter queues it again");
             }

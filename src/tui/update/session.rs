@@ -2,6 +2,7 @@
 
 use super::acp;
 use super::{ask, login, overlay, queue, turn};
+use crate::tui::model::transcript::Transcript;
 use crate::tui::model::transcript::block::{Notice, Severity};
 use crate::tui::model::transcript::tool::Exit;
 use crate::tui::model::{
@@ -174,7 +175,7 @@ fn open(model: &mut Model, how: Opening, cmds: &mut Vec<Cmd>) {
     model.phase = Phase::Opening;
     if matches!(how, Opening::Load(_)) {
         model.path.clear();
-        model.transcript = crate::tui::model::transcript::Transcript::new();
+        model.transcript = Transcript::held_in(&model.start.cwd);
         model.transcript.begin_replay();
         cmds.push(Cmd::Scroll(Scroll::Reset));
     }
@@ -191,7 +192,7 @@ pub(super) fn open_new(model: &mut Model, cmds: &mut Vec<Cmd>) {
         return;
     }
     model.path.clear();
-    model.transcript = crate::tui::model::transcript::Transcript::new();
+    model.transcript = Transcript::held_in(&model.start.cwd);
     model.session = Session::default();
     cmds.push(Cmd::Scroll(Scroll::Reset));
     open(model, Opening::New, cmds);

@@ -2,6 +2,7 @@
 //! draft, the queue, or in flight.
 
 use super::{ask, slash};
+use crate::tui::model::mention::{self, Attachment};
 use crate::tui::model::{Ability, Model, Phase, Turn};
 use crate::tui::msg::{AgentCmd, Cmd, Scroll};
 
@@ -69,8 +70,13 @@ pub(super) fn start(model: &mut Model, text: String, cmds: &mut Vec<Cmd>) {
     };
     super::agents::leave(model, cmds);
     let files = model.mentions.in_text(&text);
-    let names = files.iter().map(|file| crate::tui::model::mention::name_of(&file.path)).collect();
-    model.transcript.begin_turn(&text, names, model.now_ms);
+    let (pictures, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.is_picture);
+    let names = others.iter().map(|file| mention::name_of(&file.path)).collect();
+    let block = model.transcript.begin_turn(&text, names, model.now_ms);
+    let label = |file: &&Attachment| {
+        (file.token.clone(), format!("[image {}]", mention::name_of(&file.path)))
+    };
+    model.transcript.label_pictures(block, pictures.iter().map(label).collect());
     model.turn = Turn::Running { since_ms: model.now_ms };
     model.in_flight = Some(text.clone());
     cmds.push(Cmd::Scroll(Scroll::Tail));

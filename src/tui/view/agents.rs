@@ -32,7 +32,7 @@ pub(super) fn draw(model: &Model, list: AgentList, theme: &Theme, body: Rect, bu
     let running = model.transcript.running_subagents();
     let title = format!("subagents {}/{} · {running} running", at + 1, rows.len());
     let inside = widgets::frame(area, &title, "", theme.accent, theme, buf);
-    widgets::frame_hints(area, &hints(), theme, buf);
+    widgets::frame_hints(area, &hints(area.width), theme, buf);
     let shown = usize::from(inside.height);
     let first = (at + 1).saturating_sub(shown);
     for (y, (i, row)) in (inside.y..inside.bottom()).zip(rows.iter().enumerate().skip(first)) {
@@ -59,12 +59,14 @@ pub(super) fn draw(model: &Model, list: AgentList, theme: &Theme, body: Rect, bu
     }
 }
 
-fn hints() -> Vec<String> {
+fn hints(columns: u16) -> Vec<String> {
     let key = |action| {
         keymap::hint(Context::Agents, action).map(|key| key.to_string()).unwrap_or_default()
     };
+    // On a phone the key that closes is worth more than a word for Enter.
+    let opens = if columns < 50 { "" } else { " opens" };
     vec![
-        format!("{} opens", key(Action::Accept)),
+        format!("{}{opens}", key(Action::Accept)),
         format!("{} cancels", key(Action::CancelAgent)),
         format!("{} closes", key(Action::Close)),
     ]
@@ -102,32 +104,32 @@ fn doing(
     }
     let last = model.transcript.below(Some(block)).last();
     last.and_then(|id| model.transcript.block(*id))
-        .map(|last| summary_of(last, theme))
+        .map(|last| summary_of(last, &model.transcript, theme))
         .unwrap_or_default()
 }
 
 /// Draws the way from the conversation to the subagent that is shown, and the keys.
 pub(super) fn way(model: &Model, theme: &Theme, area: Rect, buf: &mut Buffer) {
     let hints = way_hints(model, usize::from(area.width));
-    // The way is cut, not the key that leads back.
-    let room = usize::from(area.width).saturating_sub(width::cell_width(&hints) + 12);
-    let each = (room / model.path.len().max(1)).saturating_sub(10).max(6);
+    let inmost = model.path.last().and_then(|id| agents::agent_of(&model.transcript, *id));
+    let state = inmost.map_or_else(String::new, |agent| match (&agent.failure, agent.running) {
+        (_, true) => format!(" · {}", clock(model, agent)),
+        (Some(_), _) => " · failed".to_owned(),
+        (None, _) => " · done".to_owned(),
+    });
+    // The way is cut, not the key that leads back: what the names leave is the rule's own ends,
+    // the root, an arrow each, the state and the keys.
+    let steps = model.path.len().max(1);
+    let taken = 8 + 4 + 3 * steps + width::cell_width(&state) + width::cell_width(&hints);
+    let each = (usize::from(area.width).saturating_sub(taken) / steps).max(6);
     let mut left = vec![Span::styled("main", theme.dim)];
     for (i, id) in model.path.iter().enumerate() {
         let Some(agent) = agents::agent_of(&model.transcript, *id) else { continue };
-        let last = i + 1 == model.path.len();
-        let style = if last { theme.accent } else { theme.dim };
+        let style = if i + 1 == steps { theme.accent } else { theme.dim };
         left.push(Span::styled(" › ", theme.dim));
         left.push(Span::styled(width::truncate(&name(agent), each, "…"), style));
-        if last {
-            let state = match (&agent.failure, agent.running) {
-                (_, true) => format!(" · {}", clock(model, agent)),
-                (Some(_), _) => " · failed".to_owned(),
-                (None, _) => " · done".to_owned(),
-            };
-            left.push(Span::styled(state, theme.dim));
-        }
     }
+    left.push(Span::styled(state, theme.dim));
     widgets::rule(area, left, vec![Span::styled(hints, theme.dim)], theme, buf);
 }
 

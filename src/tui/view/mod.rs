@@ -11,6 +11,7 @@ pub mod transcript;
 pub mod width;
 
 mod agents;
+mod ascii;
 mod composer;
 mod dialog;
 mod dock;
@@ -58,6 +59,14 @@ pub struct Drawn {
 
 /// Draws the whole screen into `buf`, whose cells are empty.
 pub fn draw(model: &Model, view: &mut TranscriptView, theme: &Theme, buf: &mut Buffer) -> Drawn {
+    let drawn = draw_all(model, view, theme, buf);
+    if !theme.spec.utf8 {
+        ascii::degrade(buf);
+    }
+    drawn
+}
+
+fn draw_all(model: &Model, view: &mut TranscriptView, theme: &Theme, buf: &mut Buffer) -> Drawn {
     let screen = buf.area;
     if screen.width < SMALLEST.0 || screen.height < SMALLEST.1 {
         return too_small(screen, theme, buf);
@@ -172,5 +181,7 @@ fn too_small(screen: Rect, theme: &Theme, buf: &mut Buffer) -> Drawn {
 
 #[cfg(test)]
 mod list_tests;
+#[cfg(test)]
+mod style_tests;
 #[cfg(test)]
 mod tests;

@@ -36,15 +36,13 @@ pub(super) fn draw(
     let first = page.scroll.min(most);
     let sought = page.find.as_ref().and_then(|find| seek(find, paper, first, shown, theme));
     let first = sought.map_or(first, |sought| sought.scroll);
-    let note = match &page.find {
-        Some(find) => find_note(find, sought),
-        None if most > 0 => {
-            let end = (first + shown).min(all);
-            format!("{end}/{all} lines · / finds · y copies · e edits · Esc closes")
-        }
-        None => "/ finds · y copies · e edits · Esc closes".to_owned(),
-    };
+    let note = page.find.as_ref().map(|find| find_note(find, sought)).unwrap_or_default();
     let inside = widgets::frame(area, &page.title, &note, theme.border, theme, buf);
+    if page.find.is_none() {
+        let end = (first + shown).min(all);
+        let place = (most > 0).then(|| format!("{end}/{all} lines"));
+        widgets::frame_hints(area, &hints(place, area.width), theme, buf);
+    }
     let needle = page.find.as_ref().map(|find| find.query.to_lowercase()).unwrap_or_default();
     let current = match (sought, &page.find) {
         (Some(sought), _) => sought.at,
@@ -60,6 +58,16 @@ pub(super) fn draw(
         }
     }
     (sought, Body { most, rows: usize::from(inside.height) })
+}
+
+/// The place and the keys. Where there is no room for all, the key that closes stays.
+fn hints(place: Option<String>, columns: u16) -> Vec<String> {
+    let keys: &[&str] = match columns {
+        0..50 => &["Esc closes", "/ finds"],
+        50..64 => &["/ finds", "y copies", "Esc closes"],
+        _ => &["/ finds", "y copies", "e edits", "Esc closes"],
+    };
+    place.into_iter().chain(keys.iter().map(|key| (*key).to_owned())).collect()
 }
 
 fn find_note(find: &PageFind, sought: Option<PageSought>) -> String {

@@ -16,7 +16,7 @@ use crate::tui::model::transcript::Transcript;
 use crate::tui::model::transcript::block::{BlockId, BlockKind};
 use crate::tui::model::transcript::body::{Body, SpillKey};
 use crate::tui::model::transcript::source;
-use crate::tui::model::transcript::tool::{ToolCall, ToolPart};
+use crate::tui::model::transcript::tool::{ToolCall, ToolPart, ToolStatus};
 
 /// Bytes of one text that are laid out; the file on disk has the rest.
 const MAX_TEXT: usize = 16 * 1024 * 1024;
@@ -156,7 +156,10 @@ fn tool(
                 }
             }
             ToolPart::Diff(part) => {
-                out.push(Section::Heading("Change".to_owned()));
+                let was_applied =
+                    !matches!(call.status, ToolStatus::Failed | ToolStatus::Cancelled);
+                let heading = if was_applied { "Change" } else { "Change, not applied" };
+                out.push(Section::Heading(heading.to_owned()));
                 out.push(Section::Change {
                     path: part.path.clone(),
                     old: part.old.as_ref().map(|old| whole(old, read)),

@@ -109,10 +109,10 @@ impl Paper {
 
     /// Adds a change of the file `path`; without `old` it is new.
     pub(super) fn add_change(&mut self, path: String, old: Option<&str>, new: &str, theme: &Theme) {
-        let created = old.is_none();
+        let note = if old.is_none() { " new file" } else { "" };
         let (old, new) = (old.unwrap_or_default().to_owned(), new.to_owned());
         let diff = Diff::new(Sides { path: &path, old: &old, new: &new });
-        self.add(vec![diff::header(&path, &diff, created, self.width, theme)]);
+        self.add(vec![diff::header(&path, &diff, note, self.width, theme)]);
         let change = Rc::new(Change { path, old, new, diff });
         let rows = change.diff.len(self.width);
         for first in (0..rows).step_by(STRETCH) {

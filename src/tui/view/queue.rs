@@ -103,12 +103,12 @@ pub(super) fn draw(model: &Model, list: QueueList, theme: &Theme, body: Rect, bu
 
 fn hints(model: &Model, columns: u16) -> Vec<String> {
     if columns < 70 {
-        let word = match &model.session.queue {
-            Some(queue) if !queue.auto_drain => " · a go on",
-            Some(_) => " · a hold",
-            None => "",
+        let words: &[&str] = match &model.session.queue {
+            Some(queue) if !queue.auto_drain => &["e d s", "a go on", "Esc closes"],
+            Some(_) => &["e d s", "a hold", "Esc closes"],
+            None => &["e edit", "d del", "s send", "Esc closes"],
         };
-        return vec![format!("e edit · d delete · s send{word}")];
+        return words.iter().map(|word| (*word).to_owned()).collect();
     }
     let key = |action| {
         keymap::hint(Context::Queue, action).map(|key| key.to_string()).unwrap_or_default()

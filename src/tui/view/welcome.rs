@@ -32,7 +32,7 @@ pub(super) fn draw(model: &Model, theme: &Theme, area: Rect, buf: &mut Buffer) {
                 Span::styled(format!("  {}", method.about), theme.dim),
             ]));
         }
-        lines.push(Line::styled("Press Enter or type /login to log in.", theme.text));
+        lines.push(Line::styled("Press Enter or type /login.", theme.text));
     }
     if !model.start.examples.is_empty() {
         lines.push(Line::default());

@@ -31,7 +31,17 @@ pub(super) fn put(buf: &mut Buffer, x: u16, y: u16, text: &str, room: u16, style
 /// Writes a line of spans that is cut to the width.
 pub(super) fn put_line(buf: &mut Buffer, x: u16, y: u16, room: u16, line: &Line<'_>) {
     let area = Rect::new(x, y, room, 1).intersection(buf.area);
-    line.render(area, buf);
+    if line.spans.iter().map(|span| width::cell_width(&span.content)).sum::<usize>()
+        <= usize::from(area.width)
+    {
+        line.render(area, buf);
+        return;
+    }
+    let spans = line
+        .spans
+        .iter()
+        .map(|span| Span::styled(span.content.as_ref(), line.style.patch(span.style)));
+    put_spans(buf, area.x, area.y, area.width, spans.collect());
 }
 
 /// Draws a rounded frame with a title and a note at the bottom; returns its inside.

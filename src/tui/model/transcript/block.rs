@@ -64,6 +64,8 @@ pub struct Message {
     pub message_id: Option<String>,
     /// Things that are not text, each as one label.
     pub attachments: Vec<String>,
+    /// Words of the text that are paths of pictures, with what is shown for each.
+    pub pictures: Vec<(String, String)>,
     /// When the last of it came.
     pub ended_ms: u64,
     /// Grows when `text` is replaced rather than continued.

@@ -53,16 +53,53 @@ pub struct Transcript {
     /// The prompt shown ahead of the agent's echo, and how much of the echo has come.
     echo: Option<(BlockId, usize)>,
     replaying: bool,
+    /// The session's directory with a slash at its end; empty while it is not known.
+    directory: String,
     spills: SpillQueue,
     resident: usize,
     evicted_to: usize,
     rev: u64,
 }
 
+/// Whether a path may go on with it: what follows is then not the start of one.
+fn is_of_a_path(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '~')
+}
+
 impl Transcript {
     /// Makes an empty conversation.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Makes an empty conversation that is held in this directory.
+    pub fn held_in(directory: &std::path::Path) -> Self {
+        let directory = directory.to_string_lossy();
+        let directory = directory.trim_end_matches('/');
+        // The root is the start of every path: taking it off would say less, not more.
+        let directory = if directory.is_empty() { String::new() } else { format!("{directory}/") };
+        Self { directory, ..Self::default() }
+    }
+
+    /// A text with the paths below the session's directory from that directory on.
+    pub fn shortened<'a>(&self, text: &'a str) -> std::borrow::Cow<'a, str> {
+        if self.directory.is_empty() || !text.contains(&self.directory) {
+            return text.into();
+        }
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(&self.directory) {
+            let (before, after) = rest.split_at_checked(at).unwrap_or((rest, ""));
+            out.push_str(before);
+            let begins = before.chars().next_back().is_none_or(|c| !is_of_a_path(c));
+            let tail = after.get(self.directory.len()..).unwrap_or_default();
+            if !begins || tail.is_empty() {
+                out.push_str(&self.directory);
+            }
+            rest = tail;
+        }
+        out.push_str(rest);
+        out.into()
     }
 
     /// Grows with every change: equal values mean an equal screen, spinners and clocks aside.
@@ -154,6 +191,15 @@ impl Transcript {
         let id = self.push(None, BlockKind::User(message), now_ms);
         self.echo = Some((id, 0));
         id
+    }
+
+    /// Shows these words of a prompt, which are paths of pictures, by their labels.
+    pub fn label_pictures(&mut self, id: BlockId, pictures: Vec<(String, String)>) {
+        if let Some(BlockKind::User(message)) =
+            self.blocks.get_mut(id.0 as usize).map(|block| &mut block.kind)
+        {
+            message.pictures = pictures;
+        }
     }
 
     /// Ends the turn: nothing streams or runs any more. `reason` says why when it is not the

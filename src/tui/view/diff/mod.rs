@@ -210,17 +210,10 @@ impl Diff {
 }
 
 /// `path  +3 -1`, the path cut at its front.
-pub fn header(
-    path: &str,
-    diff: &Diff,
-    created: bool,
-    width: usize,
-    theme: &Theme,
-) -> Line<'static> {
+pub fn header(path: &str, diff: &Diff, note: &str, width: usize, theme: &Theme) -> Line<'static> {
     let lead = if path.is_empty() { "" } else { " " };
     let added = format!("{lead}+{}", diff.added);
     let removed = format!(" -{}", diff.removed);
-    let note = if created { " new file" } else { "" };
     let room = width.saturating_sub(added.len() + removed.len() + note.len());
     let path = ansi::visible(path);
     let path = super::width::truncate_start(&path, room, theme.glyphs.ellipsis);
@@ -228,7 +221,7 @@ pub fn header(
         Span::styled(path, theme.title),
         Span::styled(added, theme.success),
         Span::styled(removed, theme.error),
-        Span::styled(note, theme.dim),
+        Span::styled(note.to_owned(), theme.dim),
     ])
 }
 
@@ -275,7 +268,13 @@ mod tests {
         let sides = Sides { path: "src/a.rs", old: old.unwrap_or_default(), new };
         let diff = Diff::new(sides);
         let mut code = Highlighter::inline();
-        let mut lines = vec![header("src/a.rs", &diff, old.is_none(), width, theme)];
+        let mut lines = vec![header(
+            "src/a.rs",
+            &diff,
+            if old.is_none() { " new file" } else { "" },
+            width,
+            theme,
+        )];
         let rows = 0..diff.len(width);
         lines.extend(diff.lines(sides, rows.clone(), width, theme, &mut Ink::new(&mut code)));
         assert_eq!(lines.len() - 1, diff.height(sides, rows, width), "measured as drawn");

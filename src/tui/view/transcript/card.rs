@@ -181,9 +181,15 @@ fn tool_header(call: &ToolCall, block: &Block, desk: &Desk<'_>, now_ms: u64) -> 
     let icon = icon(call.kind, theme);
     let lead = Span::styled(format!("{icon} "), theme.dim);
     let inner = Desk { width: desk.width.saturating_sub(cell_width(icon) + 1), ..*desk };
-    let mut line = titled(&title(call), theme.title, &facts, &inner);
+    let mut line = titled(&named(call, desk.transcript), theme.title, &facts, &inner);
     line.spans.insert(0, lead);
     line
+}
+
+/// The title as it is shown: paths from the session's directory on. A command stays as it is run.
+fn named(call: &ToolCall, transcript: &Transcript) -> String {
+    let title = title(call);
+    if call.kind == ToolKind::Execute { title } else { transcript.shortened(&title).into_owned() }
 }
 
 /// What the card says it does: the agent's title, else the command, the tool's name or its id.
@@ -270,7 +276,12 @@ fn turn_end(end: &TurnEnd, width: usize, theme: &Theme) -> Line<'static> {
 
 fn prompt(message: &Message, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
     let theme = desk.theme;
-    let text = ansi::prose(message.text.trim_end());
+    let text = message
+        .pictures
+        .iter()
+        .fold(ansi::prose(message.text.trim_end()), |text, (path, label)| {
+            text.replace(path, label).into()
+        });
     let limit = if desk.expanded { usize::MAX } else { PROMPT_ROWS };
     // Twice the screen's worth of bytes is enough to fill the rows that are shown.
     let shown =
@@ -365,12 +376,16 @@ fn children(block: &Block, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
             continue;
         };
         let room = desk.width.saturating_sub(4);
-        let (mut text, style) = summary(child, theme);
+        let (mut text, style) = summary(child, desk.transcript, theme);
         if matches!(child.kind, BlockKind::Subagent(_)) {
             // What it does now.
             let last = child.children.last().and_then(|id| desk.transcript.block(*id));
             if let Some(last) = last {
-                text = format!("{text} {} {}", theme.glyphs.dot, summary(last, theme).0);
+                text = format!(
+                    "{text} {} {}",
+                    theme.glyphs.dot,
+                    summary(last, desk.transcript, theme).0
+                );
             }
         }
         // A spinner here would move with the clock; only headers may.
@@ -389,9 +404,9 @@ fn children(block: &Block, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
     }
 }
 
-pub(super) fn summary(block: &Block, theme: &Theme) -> (String, Style) {
+pub(super) fn summary(block: &Block, transcript: &Transcript, theme: &Theme) -> (String, Style) {
     match &block.kind {
-        BlockKind::Tool(call) => (one_line(&title(call)), theme.text),
+        BlockKind::Tool(call) => (one_line(&named(call, transcript)), theme.text),
         BlockKind::Subagent(agent) => (one_line(&agent.title), theme.text),
         BlockKind::User(m) | BlockKind::Assistant(m) | BlockKind::Thought(m) => {
             let last = m.text.trim_end().rsplit('\n').next().unwrap_or_default();

@@ -585,8 +585,8 @@ impl TranscriptView {
 }
 
 /// One row that says what a block is about.
-pub(crate) fn summary_of(block: &Block, theme: &Theme) -> String {
-    card::summary(block, theme).0
+pub(crate) fn summary_of(block: &Block, transcript: &Transcript, theme: &Theme) -> String {
+    card::summary(block, transcript, theme).0
 }
 
 /// A printed row, wrapped.

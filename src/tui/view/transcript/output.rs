@@ -128,7 +128,7 @@ fn places(call: &ToolCall, desk: &Desk<'_>, rows: &mut Vec<Line<'static>>) {
     let theme = desk.theme;
     for place in &call.locations {
         let line = place.line.map_or_else(String::new, |line| format!(":{line}"));
-        let text = format!("{}{line}", one_line(&place.path));
+        let text = format!("{}{line}", one_line(&desk.transcript.shortened(&place.path)));
         rows.extend(markdown::plain(&text, desk.width, theme.link));
     }
 }
@@ -174,6 +174,7 @@ fn printed(call: &ToolCall, body: &Body, desk: &Desk<'_>, rows: &mut Vec<Line<'s
     output.feed(shown.trim_end_matches('\n'));
     let mut drawn: Vec<Line<'static>> = Vec::new();
     let mut used = 0u64;
+    let mut is_cut = false;
     for row in output.rows().rev() {
         let mut lines = row_lines(&row, desk.width, style, theme);
         if drawn.len() + lines.len() > limit {
@@ -182,6 +183,7 @@ fn printed(call: &ToolCall, body: &Body, desk: &Desk<'_>, rows: &mut Vec<Line<'s
                 lines.drain(..lines.len() - limit);
                 drawn = lines.into_iter().rev().collect();
                 used += 1;
+                is_cut = true;
             }
             break;
         }
@@ -196,6 +198,9 @@ fn printed(call: &ToolCall, body: &Body, desk: &Desk<'_>, rows: &mut Vec<Line<'s
     let hidden = body.lines().saturating_sub(used).saturating_sub(fences(text, shown));
     if hidden > 0 {
         let text = format!("{} {} above", theme.glyphs.ellipsis, count(hidden, "line"));
+        rows.push(Line::styled(text, theme.dim));
+    } else if is_cut {
+        let text = format!("{} the line begins above", theme.glyphs.ellipsis);
         rows.push(Line::styled(text, theme.dim));
     }
     rows.extend(drawn.into_iter().rev());
@@ -280,7 +285,7 @@ fn change(
     let theme = desk.theme;
     let old = part.old.as_ref().map_or(Some(""), Body::whole);
     let (Some(old), Some(new)) = (old, part.new.whole()) else {
-        let path = one_line(&part.path);
+        let path = one_line(&desk.transcript.shortened(&part.path));
         let text = truncate(&path, desk.width, theme.glyphs.ellipsis);
         rows.push(Line::styled(text, theme.title));
         rows.push(Line::styled("too large for the card: open the pager", theme.dim));
@@ -290,7 +295,13 @@ fn change(
     let diff = Diff::new(sides);
     // The card's title mostly names the file already.
     let path = if call.title.contains(&part.path) { "" } else { &part.path };
-    rows.push(diff::header(path, &diff, part.old.is_none(), desk.width, theme));
+    let path = desk.transcript.shortened(path);
+    let note = match call.status {
+        ToolStatus::Failed | ToolStatus::Cancelled => " not applied",
+        _ if part.old.is_none() => " new file",
+        _ => "",
+    };
+    rows.push(diff::header(&path, &diff, note, desk.width, theme));
     let limit = if desk.expanded { OPEN_DIFF } else { FOLDED_DIFF };
     let total = diff.len(desk.width);
     let lines = diff.lines(sides, 0..limit.min(total), desk.width, theme, ink);

@@ -126,3 +126,94 @@ fn a_fence_around_output_is_neither_shown_nor_counted() {
     let text = Screen::new(60, 8).draw(&t);
     assert!(text.contains("│ one") && !text.contains("above") && !text.contains("```"), "{text}");
 }
+
+#[test]
+fn a_change_that_did_not_come_about_is_not_shown_as_if_it_had() {
+    for (status, told) in [
+        (ToolStatus::Failed, true),
+        (ToolStatus::Cancelled, true),
+        (ToolStatus::Completed, false),
+        (ToolStatus::Running, false),
+    ] {
+        let mut t = Transcript::new();
+        let id = edit(&mut t, "e", Some("a\n"), "b\n", 0);
+        t.tool("e", None, 0, |card, _| card.status = status);
+        let mut screen = Screen::new(60, 10);
+        let text = screen.draw(&t);
+        assert_eq!(text.contains("+1 -1 not applied"), told, "{text}");
+        let theme = Theme::default();
+        let (paper, code) = screen.view.block_paper(&t, id, 60, &theme);
+        let page: Vec<String> = paper.rows(0..9, &theme, code).map(ToString::to_string).collect();
+        assert_eq!(page.join("\n").contains("Change, not applied"), told, "{page:?}");
+    }
+}
+
+#[test]
+fn a_long_line_that_is_cut_in_a_card_says_so() {
+    let mut t = Transcript::new();
+    let output = format!("begin {}end", "word ".repeat(200));
+    let status = ToolStatus::Completed;
+    call(&mut t, &Call { title: "t", status, output: &output, ..Call::default() }, 0);
+    let mut screen = Screen::new(60, 12);
+    let text = screen.draw(&t);
+    assert!(text.contains("… the line begins above") && text.contains("end"), "{text}");
+    screen.view.expand_all(true);
+    screen.area = Rect::new(0, 0, 60, 30);
+    let text = screen.draw(&t);
+    assert!(!text.contains("above") && text.contains("begin"), "{text}");
+}
+
+#[test]
+fn paths_are_shown_from_the_sessions_directory_on_and_commands_as_they_run() {
+    let mut t = Transcript::held_in(std::path::Path::new("/home/u/模型"));
+    for (id, kind, title) in [
+        ("r", ToolKind::Read, "Read /home/u/模型/src/main.rs"),
+        ("o", ToolKind::Search, "Grep x in /home/u/模型-other/y"),
+        ("x", ToolKind::Execute, "cat /home/u/模型/src/main.rs"),
+    ] {
+        let status = ToolStatus::Completed;
+        call(&mut t, &Call { id, title, kind, status, ..Call::default() }, 0);
+    }
+    t.tool("r", None, 0, |card, _| {
+        let path = "/home/u/模型/src/main.rs".to_owned();
+        card.locations =
+            vec![crate::tui::model::transcript::tool::Location { path, line: Some(3) }];
+    });
+    let mut screen = Screen::new(60, 12);
+    screen.view.expand_all(true);
+    let text = screen.draw(&t);
+    for shown in [
+        "◇ Read src/main.rs",
+        "│ src/main.rs:3",
+        "Grep x in /home/u/模型-other/y",
+        "$ cat /home/u/模型/src/main.rs",
+    ] {
+        assert!(text.contains(shown), "{shown}: {text}");
+    }
+}
+
+#[test]
+fn a_path_is_shortened_only_where_one_begins() {
+    let t = Transcript::held_in(std::path::Path::new("/w/p/"));
+    for (text, shown) in [
+        ("Read /w/p/a.rs", "Read a.rs"),
+        ("Move /w/p/a to /w/p/b", "Move a to b"),
+        ("List /w/p", "List /w/p"),
+        ("List /w/p/", "List /w/p/"),
+        ("Read /x/w/p/a.rs", "Read /x/w/p/a.rs"),
+        ("(/w/p/a)", "(a)"),
+    ] {
+        assert_eq!(t.shortened(text), shown);
+    }
+    let root = Transcript::held_in(std::path::Path::new("/"));
+    assert_eq!(root.shortened("Read /etc/x"), "Read /etc/x");
+}
+
+#[test]
+fn a_picture_in_a_prompt_is_shown_by_its_name() {
+    let mut t = Transcript::new();
+    let id = t.begin_turn("what is /t/a/屏幕.png here", vec![], 0);
+    t.label_pictures(id, vec![("/t/a/屏幕.png".into(), "[image 屏幕.png]".into())]);
+    let text = Screen::new(60, 4).draw(&t);
+    assert!(text.contains("❯ what is [image 屏幕.png] here"), "{text}");
+}
