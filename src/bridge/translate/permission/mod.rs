@@ -215,6 +215,8 @@ fn kind(word: &str, response: Option<&Value>) -> acp::PermissionOptionKind {
     let lasting = ["always", "project", "session", "permanent", "never"]
         .iter()
         .any(|part| word.contains(part))
+        // The bare word of older engines is their "always"; one that says what it does is taken by that.
+        || (word == "allow" && response.is_none())
         || response.is_some_and(|r| {
             r.get("permissionUpdates").and_then(Value::as_array).is_some_and(|u| !u.is_empty())
         });

@@ -61,7 +61,7 @@ fn the_chosen_options_response_is_echoed_exactly() {
 fn without_a_response_the_kind_decides() {
     for (kind, acp_kind, decision) in [
         ("allow_once", "allow_once", "allow"),
-        ("allow", "allow_once", "allow"),
+        ("allow", "allow_always", "allow"),
         ("allow_always", "allow_always", "allow"),
         ("allow_project", "allow_always", "allow"),
         ("allow_session", "allow_always", "allow"),
@@ -83,6 +83,7 @@ fn without_a_response_the_kind_decides() {
 fn what_an_option_does_decides_over_what_it_is_called() {
     for (kind, response, want) in [
         ("teleport", json!({"decision": "allow"}), "allow_once"),
+        ("allow", json!({"decision": "allow"}), "allow_once"),
         ("allow_once", json!({"decision": "deny"}), "reject_once"),
         ("allow_once", json!({"decision": "allow", "permissionUpdates": [{}]}), "allow_always"),
         ("ask_admin", json!({"decision": "escalate"}), "reject_once"),
