@@ -11,8 +11,6 @@ use super::plumbing::{self, Collapsed};
 pub(super) struct Place {
     /// Its position, which ids are made of where the engine gave none.
     pub(super) index: usize,
-    /// Its turn is still running: open calls stay open.
-    pub(super) is_live: bool,
     /// It belongs to an earlier page, which clients put before what they have.
     pub(super) is_earlier: bool,
 }
@@ -142,7 +140,7 @@ impl Teller<'_> {
         let id = id.map_or_else(|| format!("histtool_{}_{at}", self.id), str::to_owned);
         let input = state.get("input").filter(|i| i.as_object().is_some_and(|m| !m.is_empty()));
         let is_shell = name.is_some_and(tool::is_shell);
-        let status = self.status(state, is_shell);
+        let status = Self::status(state, is_shell);
         let display = state.pointer("/metadata/display");
         let found = display.and_then(|d| diff::from_display(d, self.target));
         let mut content = Vec::new();
@@ -181,15 +179,13 @@ impl Teller<'_> {
             .meta(Some(meta).filter(|m| !m.is_empty()))
     }
 
-    /// The final state: a call that never ended is over, unless its turn still runs.
-    fn status(&self, state: &Value, is_shell: bool) -> acp::ToolCallStatus {
+    /// The state as it was stored; a client settles what a turn left open when the history has ended.
+    fn status(state: &Value, is_shell: bool) -> acp::ToolCallStatus {
         let metadata = state.get("metadata").unwrap_or(&Value::Null);
         match state.get("status").and_then(Value::as_str) {
-            Some("running") if self.place.is_live => acp::ToolCallStatus::InProgress,
-            Some("pending") if self.place.is_live => acp::ToolCallStatus::Pending,
-            Some("error" | "failed" | "cancelled" | "running" | "pending") => {
-                acp::ToolCallStatus::Failed
-            }
+            Some("running") => acp::ToolCallStatus::InProgress,
+            Some("pending") => acp::ToolCallStatus::Pending,
+            Some("error" | "failed" | "cancelled") => acp::ToolCallStatus::Failed,
             _ => {
                 let code = metadata.get("exitCode").and_then(Value::as_i64);
                 let code = code.or_else(|| output::exit_code(metadata));

@@ -52,7 +52,6 @@ pub struct Replay<S> {
     /// The next message to tell.
     next: usize,
     /// Where the last turn that is told begins.
-    last_turn: Option<usize>,
     wanted: Wanted,
 }
 
@@ -83,9 +82,7 @@ impl<S: Deref<Target = str>> Replay<S> {
             Some(0) => end,
             Some(limit) => turn_start(&messages, end.saturating_sub(limit)),
         };
-        let last_turn =
-            (start..end).rev().find(|at| messages.get(*at).is_some_and(|m| m.starts_turn));
-        Ok(Self { reply, messages, start, end, next: start, last_turn, wanted })
+        Ok(Self { reply, messages, start, end, next: start, wanted })
     }
 
     /// The next message's size in the reply and its updates, oldest first; `None` after the last.
@@ -93,12 +90,7 @@ impl<S: Deref<Target = str>> Replay<S> {
         let at = self.next;
         let entry = self.messages.get(at).filter(|_| at < self.end)?;
         self.next += 1;
-        let is_live = self.wanted.turn_active && self.wanted.before.is_none();
-        let place = message::Place {
-            index: at,
-            is_live: is_live && self.last_turn.is_none_or(|turn| at >= turn),
-            is_earlier: self.wanted.before.is_some(),
-        };
+        let place = message::Place { index: at, is_earlier: self.wanted.before.is_some() };
         let text = self.reply.get(entry.span.clone()).unwrap_or_default();
         let updates = match serde_json::from_str::<Value>(text) {
             Ok(value) => message::updates(&value, place, target),

@@ -139,12 +139,12 @@ fn summaries_and_the_like_become_one_closed_card() {
 }
 
 #[test]
-fn stored_tool_states_become_final_ones() {
+fn stored_tool_states_are_told_as_they_are_in_the_words_of_the_protocol() {
     for (state, status) in [
         (json!({"status": "completed", "output": "x"}), "completed"),
         (json!({"status": "error", "error": "boom"}), "failed"),
-        (json!({"status": "running"}), "failed"),
-        (json!({"status": "pending"}), "failed"),
+        (json!({"status": "running"}), "in_progress"),
+        (json!({"status": "pending"}), "pending"),
         (json!({"status": "completed", "output": "Exit code 2"}), "failed"),
         (json!({"status": "completed", "output": "x", "metadata": {"exitCode": 1}}), "failed"),
         (
@@ -157,17 +157,9 @@ fn stored_tool_states_become_final_ones() {
             "a",
             json!([{"type": "tool", "callId": "c", "tool": "Bash", "state": state}]),
         )]);
-        assert_eq!(got[0]["status"], status, "{state}");
+        // What is not said is pending.
+        assert_eq!(got[0]["status"].as_str().unwrap_or("pending"), status, "{state}");
     }
-    let running = vec![
-        user("u", "x"),
-        assistant(
-            "a",
-            json!([{"type": "tool", "callId": "c", "tool": "Bash", "state": {"status": "running"}}]),
-        ),
-    ];
-    let wanted = Wanted { turn_active: true, ..Wanted::default() };
-    assert_eq!(told(running, wanted).0[1]["status"], "in_progress");
 }
 
 #[test]
