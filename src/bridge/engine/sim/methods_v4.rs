@@ -16,6 +16,9 @@ const GUIDE_MS: u64 = 600;
 
 impl Engine {
     pub(super) fn v4(&mut self, method: &str, request: &Request) -> Reply {
+        if self.wire.v4_is_broken() {
+            return Err(RpcError::internal("V4_CHANNEL_CLOSED", "The channel is closed"));
+        }
         match method {
             "connection/flow" => Ok(self.flow(request)),
             "conversation/subscribe" => self.v4_subscribe(request),

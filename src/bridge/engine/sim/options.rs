@@ -81,6 +81,14 @@ pub enum Fault {
     NoMethod(String),
     /// Guides fall back to the queue with this reason code.
     GuideFallsBack(String),
+    /// A new session's row is written only this many ms after its first event.
+    LateRow(u64),
+    /// The V4 channel breaks after its n-th frame: no frame comes any more, and its methods fail.
+    V4Breaks(u64),
+    /// V4 frames stop after the n-th one, and nothing else shows it.
+    V4FallsSilent(u64),
+    /// A byte of every n-th V4 frame in fragments is not what its checksum says.
+    SpoilFragments(u64),
     /// The end of input is ignored.
     IgnoreEof,
 }
@@ -250,7 +258,8 @@ impl std::str::FromStr for Fault {
 
     /// `die:3`, `hang:3`, `garbage:5`, `drop-events:7`, `lose-completed`, `slow:session/read:1500`,
     /// `ignore-stop`, `ignore-v4-stop`, `drop-frames:4`, `evict`, `hydration:3`, `cold-start:500`,
-    /// `no-method:mcp/list`, `guide-falls-back:guide.noToolBoundary`, `ignore-eof`.
+    /// `no-method:mcp/list`, `guide-falls-back:guide.noToolBoundary`, `late-row:600`, `v4-breaks:9`,
+    /// `v4-falls-silent:9`, `spoil-fragments:2`, `ignore-eof`.
     fn from_str(s: &str) -> Result<Self, Self::Err> {
         let (name, rest) = s.split_once(':').unwrap_or((s, ""));
         let n = || if rest.is_empty() { Ok(1) } else { number::<u64>(name, rest) };
@@ -275,6 +284,10 @@ impl std::str::FromStr for Fault {
                 Self::GuideFallsBack("guide.noToolBoundary".to_owned())
             }
             "guide-falls-back" => Self::GuideFallsBack(rest.to_owned()),
+            "late-row" => Self::LateRow(n()?),
+            "v4-breaks" => Self::V4Breaks(n()?),
+            "v4-falls-silent" => Self::V4FallsSilent(n()?),
+            "spoil-fragments" => Self::SpoilFragments(n()?),
             "ignore-eof" => Self::IgnoreEof,
             other => return Err(format!("unknown fault {other:?}")),
         })

@@ -91,6 +91,10 @@ pub(super) enum Step {
         kind: String,
         payload: Value,
     },
+    /// A row that only V4 has, of a kind that no other step makes (`hookInvocation`, `artifact`).
+    Row { kind: String, fields: Value },
+    /// The newest rows are taken back.
+    RowsRemoved(usize),
     /// A whole message as it stands, any notification.
     Notify(Value),
     /// A line as it stands, whether it is a message or not.

@@ -88,7 +88,9 @@ impl Engine {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let delay = match session.row_at {
             None => {
-                session.row_at = Some(now + self.wire.options.scaled(ROW_MS));
+                let late = |f: &Fault| if let Fault::LateRow(ms) = f { Some(*ms) } else { None };
+                let late = self.wire.options.fault(late).map_or(0, |ms| FIRST_EVENT_MS + ms);
+                session.row_at = Some(now + self.wire.options.scaled(ROW_MS + late));
                 ROW_MS + FIRST_EVENT_MS
             }
             Some(at) if at > now => FIRST_EVENT_MS + ROW_MS,

@@ -47,6 +47,7 @@ pub(super) struct Wire {
     server_id: u64,
     notified: u64,
     frames: u64,
+    fragmented: u64,
 }
 
 impl Wire {
@@ -63,6 +64,7 @@ impl Wire {
             server_id: 0,
             notified: 0,
             frames: 0,
+            fragmented: 0,
         }
     }
 
@@ -153,5 +155,27 @@ impl Wire {
         let every =
             self.options.fault(|f| if let Fault::DropFrames(n) = f { Some(*n) } else { None });
         every.is_some_and(|n| n > 0 && self.frames.is_multiple_of(n))
+    }
+
+    /// Whether no frame leaves any more.
+    pub(super) fn frames_are_over(&self) -> bool {
+        let silent =
+            self.options.fault(|f| if let Fault::V4FallsSilent(n) = f { Some(*n) } else { None });
+        self.v4_is_broken() || silent.is_some_and(|n| self.frames > n)
+    }
+
+    /// Whether the V4 channel is broken by now.
+    pub(super) fn v4_is_broken(&self) -> bool {
+        let after =
+            self.options.fault(|f| if let Fault::V4Breaks(n) = f { Some(*n) } else { None });
+        after.is_some_and(|n| self.frames > n)
+    }
+
+    /// Whether this frame, which goes in fragments, is one of those that a fault spoils.
+    pub(super) fn spoils_fragments(&mut self) -> bool {
+        self.fragmented += 1;
+        let every =
+            self.options.fault(|f| if let Fault::SpoilFragments(n) = f { Some(*n) } else { None });
+        every.is_some_and(|n| n > 0 && self.fragmented.is_multiple_of(n))
     }
 }

@@ -102,6 +102,8 @@ pub(super) enum Action {
     Fail(Value),
     ApiRetry { attempt: u64, step: super::script::RetryStep },
     Event { kind: String, payload: Value },
+    Row { kind: String, fields: Value },
+    RowsRemoved(usize),
     Notify(Value),
     Line(String),
     Request { method: String, params: Value },
@@ -389,6 +391,10 @@ impl Player {
             Step::Event { kind, payload } => {
                 Action::Event { kind: kind.clone(), payload: self.vars.fill_value(payload) }
             }
+            Step::Row { kind, fields } => {
+                Action::Row { kind: kind.clone(), fields: self.vars.fill_value(fields) }
+            }
+            Step::RowsRemoved(count) => Action::RowsRemoved(*count),
             Step::Notify(message) => Action::Notify(self.vars.fill_value(message)),
             Step::Line(line) => Action::Line(line.clone()),
             Step::Request { method, params } => {

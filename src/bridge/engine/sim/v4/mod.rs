@@ -134,6 +134,20 @@ impl Topic {
         self.change(wire_now, size, json!({"op": "row.upserted", "row": whole}));
     }
 
+    /// Removes the newest `count` rows.
+    pub(super) fn remove_newest(&mut self, wire_now: u64, count: usize) {
+        let kept = self.rows.len().saturating_sub(count);
+        let gone = self.rows.split_off(kept);
+        if let Some(first) = gone.first().map(id_of) {
+            self.change(wire_now, 64, json!({"op": "row.removed", "fromRowId": first}));
+        }
+    }
+
+    /// Whether the row is there.
+    pub(super) fn has_row(&self, row_id: u64) -> bool {
+        self.rows.binary_search_by_key(&row_id, id_of).is_ok()
+    }
+
     /// Replaces a state key.
     pub(super) fn set_state(&mut self, wire_now: u64, key: &str, value: &Value) {
         if self.state.get(key) == Some(value) {
@@ -261,7 +275,7 @@ impl Topic {
             "payload": payload,
         });
         self.sent_seq = self.seq;
-        if wire.loses_frame() && kind == "online" {
+        if (wire.loses_frame() && kind == "online") || wire.frames_are_over() {
             return;
         }
         self.send(wire, &subscription, kind, frame);
@@ -290,7 +304,7 @@ impl Topic {
             wire.notify(method, &Value::Object(envelope));
             return;
         }
-        let pieces = fragments(text.as_bytes(), max);
+        let pieces = fragments(text.as_bytes(), max, wire.spoils_fragments());
         let count = pieces.len();
         for (index, mut piece) in pieces.into_iter().enumerate() {
             let mut params = envelope.clone();
@@ -335,9 +349,14 @@ fn same_text<'a>(delta: &'a mut Value, row_id: u64, path: &str) -> Option<&'a mu
     if same { delta.get_mut("append") } else { None }
 }
 
-/// A frame's bytes in pieces of at most `max`, with what each fragment says of the whole.
-fn fragments(bytes: &[u8], max: usize) -> Vec<Map<String, Value>> {
+/// A frame's bytes in pieces of at most `max`, with what each fragment says of the whole; that is not true of `spoilt` ones.
+fn fragments(bytes: &[u8], max: usize, spoilt: bool) -> Vec<Map<String, Value>> {
     let crc = crc32fast::hash(bytes);
+    let mut bytes = bytes.to_vec();
+    let middle = bytes.len() / 2;
+    if let Some(byte) = bytes.get_mut(middle).filter(|_| spoilt) {
+        *byte ^= 1;
+    }
     // At most 1024 fragments make a frame.
     let size = max.max(bytes.len().div_ceil(1024)).max(1);
     bytes

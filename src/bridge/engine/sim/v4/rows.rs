@@ -170,6 +170,10 @@ impl Rows {
                 );
                 self.calls.remove(&call.id);
             }
+            Action::Row { kind, fields } => {
+                topic.append(at.now, at.clock, kind, at.turn_id, fields.clone());
+            }
+            Action::RowsRemoved(count) => self.take_back(topic, at.now, *count),
             Action::ChildStart(child) => self.child(topic, at, child),
             Action::ChildEnd(child, status) => {
                 if let Some(row) = self.children.remove(&child.session_id) {
@@ -178,6 +182,14 @@ impl Rows {
             }
             _ => {}
         }
+    }
+
+    fn take_back(&mut self, topic: &mut Topic, now: u64, count: usize) {
+        topic.remove_newest(now, count);
+        self.text = self.text.filter(|row| topic.has_row(*row));
+        self.header = self.header.filter(|row| topic.has_row(*row));
+        self.calls.retain(|_, row| topic.has_row(*row));
+        self.children.retain(|_, row| topic.has_row(*row));
     }
 
     /// Text that a subagent reports to its parent's row.
