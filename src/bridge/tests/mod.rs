@@ -4,10 +4,15 @@
 //!
 //! Every test ends by [`Desk::end`], which checks that every request of every engine was answered.
 
+mod channel;
+mod children;
 mod extensions;
 mod faults;
+mod queue;
+mod rows;
 mod stopping;
 mod storm;
+mod switches;
 mod turns;
 
 use std::collections::{HashMap, HashSet};
@@ -26,7 +31,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use super::engine::played::Player;
-use super::engine::sim::{Fault, Options};
+use super::engine::sim::{Fault, Options, Startup};
 use crate::config::{Config, Env, test_config};
 
 /// Longer than anything may stay silent; virtual time, so that it passes at once.
@@ -106,6 +111,15 @@ impl Desk {
         options: impl Fn(usize) -> Options + Send + Sync + 'static,
         change: impl FnOnce(&mut Config),
     ) -> Self {
+        Self::greeted(options, change, json!({"protocolVersion": 1})).await
+    }
+
+    /// For a client that says this in `initialize`.
+    async fn greeted(
+        options: impl Fn(usize) -> Options + Send + Sync + 'static,
+        change: impl FnOnce(&mut Config),
+        initialize: Value,
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| {
             let path = dir.path().join(name);
@@ -140,7 +154,7 @@ impl Desk {
             answers: HashMap::new(),
             asks: Vec::new(),
         };
-        desk.ok("initialize", json!({"protocolVersion": 1})).await;
+        desk.ok("initialize", initialize).await;
         desk
     }
 

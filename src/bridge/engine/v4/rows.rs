@@ -32,11 +32,23 @@ pub enum RowKind {
     Subagent,
     /// A mark: compaction, model change, retry notice, …
     Timeline,
+    /// A hook of the user's that ran.
+    Hook,
+    /// Something that the agent made.
+    Artifact,
     /// A kind this bridge has no use for.
     Other,
 }
 
 impl RowKind {
+    /// True for rows that a client is shown something of.
+    pub fn speaks(self) -> bool {
+        !matches!(
+            self,
+            Self::TurnHeader | Self::UserInput | Self::Subagent | Self::Timeline | Self::Other
+        )
+    }
+
     fn from_wire(kind: &str) -> Self {
         match kind {
             "turnHeader" => Self::TurnHeader,
@@ -46,6 +58,8 @@ impl RowKind {
             "toolCall" => Self::ToolCall,
             "subagent" => Self::Subagent,
             "timelineMarker" => Self::Timeline,
+            "hookInvocation" => Self::Hook,
+            "artifact" => Self::Artifact,
             _ => Self::Other,
         }
     }
@@ -125,10 +139,36 @@ pub enum Fact {
     Summary(Arc<RowHead>, Piece),
     /// A mark.
     Marker(Arc<RowHead>, Value),
+    /// A hook or an artifact appeared or changed its state.
+    Extra(Arc<RowHead>, Box<Extra>),
     /// Rows that are no longer there.
     Removed(Vec<Arc<RowHead>>),
     /// State keys that changed.
     State(Box<StatePatch>),
+}
+
+impl Fact {
+    /// The row it is about, where it is about one.
+    pub fn head(&self) -> Option<&Arc<RowHead>> {
+        match self {
+            Self::Opened(head)
+            | Self::Text(head, _)
+            | Self::Rewritten(head, _)
+            | Self::Closed(head, _)
+            | Self::InputText(head, _)
+            | Self::Input(head, _)
+            | Self::Output(head, _)
+            | Self::OutputWhole(head, _)
+            | Self::Tool(head, _)
+            | Self::Turn(head, _)
+            | Self::UserInput(head, _)
+            | Self::Subagent(head, _)
+            | Self::Summary(head, _)
+            | Self::Marker(head, _)
+            | Self::Extra(head, _) => Some(head),
+            Self::Snapshot { .. } | Self::Removed(_) | Self::State(_) => None,
+        }
+    }
 }
 
 /// State of a tool call.
@@ -181,6 +221,21 @@ pub struct SubagentChange {
     pub subagent_type: Option<String>,
     /// What it is to do.
     pub title: Option<String>,
+}
+
+/// State of a hook or an artifact. No source gives their fields: the usual ones are read, each of them optional.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Extra {
+    /// `running`, `success`, `error`, …; empty where it has none.
+    pub state: String,
+    /// What it is called.
+    pub title: Option<String>,
+    /// A file or an address.
+    pub place: Option<String>,
+    /// What it has to say.
+    pub text: Option<String>,
+    /// Why it failed.
+    pub error: Option<Value>,
 }
 
 /// How much of a text is known, without the text.
@@ -415,6 +470,7 @@ impl Kept {
                     out.push(Fact::Marker(head.clone(), marker));
                 }
             }
+            RowKind::Hook | RowKind::Artifact => self.merge_extra(row, fresh, out),
             RowKind::UserInput | RowKind::Other => {}
         }
     }
@@ -480,6 +536,26 @@ impl Kept {
             };
             out.push(Fact::Tool(head.clone(), change));
         }
+    }
+
+    fn merge_extra(&mut self, row: Row, fresh: bool, out: &mut Vec<Fact>) {
+        let state = row.status.or(row.state).unwrap_or_default();
+        // One without a state counts as known once it was seen.
+        let kept = if state.is_empty() { "there".to_owned() } else { state.clone() };
+        if !fresh && kept == self.state {
+            return;
+        }
+        self.state = kept;
+        let said = row.text.or(row.message).or(row.summary_text);
+        let output = row.output.as_ref().and_then(|it| it.as_str().or(it.get("text")?.as_str()));
+        let extra = Extra {
+            state,
+            title: row.title.or(row.name),
+            place: row.path.or(row.url),
+            text: said.or_else(|| output.map(str::to_owned)).filter(|it| !it.is_empty()),
+            error: row.error,
+        };
+        out.push(Fact::Extra(self.head.clone(), Box::new(extra)));
     }
 
     fn merge_subagent(&mut self, row: Row, out: &mut Vec<Fact>) {

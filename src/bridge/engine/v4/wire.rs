@@ -19,6 +19,15 @@ pub enum RowId {
     Text(Box<str>),
 }
 
+impl std::fmt::Display for RowId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(id) => id.fmt(f),
+            Self::Text(id) => id.fmt(f),
+        }
+    }
+}
+
 impl Default for RowId {
     fn default() -> Self {
         Self::Number(0)
@@ -292,8 +301,16 @@ pub struct Row {
     pub summary_text: Option<String>,
     /// A subagent's session.
     pub child_session_id: Option<String>,
-    /// Title of a subagent or a hook.
+    /// Title of a subagent, a hook or an artifact.
     pub title: Option<String>,
+    /// What a hook or an artifact is called on builds that give it no title.
+    pub name: Option<String>,
+    /// Where an artifact lies: a file …
+    pub path: Option<String>,
+    /// … or an address.
+    pub url: Option<String>,
+    /// What a hook has to say.
+    pub message: Option<String>,
     /// Of a `timelineMarker`: `{type, …}`.
     pub marker: Option<Value>,
     /// Milliseconds since the epoch, of a `turnHeader`.

@@ -123,6 +123,20 @@ pub(crate) enum Cont {
         n: u64,
         seen: u64,
     },
+    ForeignSilence,
+    ForeignEvents {
+        ended: Option<String>,
+    },
+    ForeignRead {
+        seen: u64,
+        second: bool,
+    },
+    ForeignSecondLook {
+        seen: u64,
+    },
+    ForeignEndIsMissing {
+        turn: String,
+    },
     LastReply {
         n: u64,
         attempt: u8,
@@ -214,6 +228,8 @@ impl Machine {
             Cont::MissingEnd { n } => self.on_missing_end(n, reply),
             Cont::ProbeEvents { n } => self.on_probe_events(n, reply),
             Cont::ProbeRead { n, seen, second } => self.on_probe_read(n, seen, second, reply),
+            Cont::ForeignEvents { ended } => self.on_foreign_events(ended.as_deref(), reply),
+            Cont::ForeignRead { seen, second } => self.on_foreign_read(seen, second, reply),
             Cont::LastReply { n, attempt } => self.on_last_reply(n, attempt, reply),
             Cont::Diffs => self.on_diffs(reply),
             Cont::Todos => self.on_todos(reply),
@@ -254,6 +270,9 @@ impl Machine {
             Cont::EndIsMissing { n } => self.end_is_missing(n),
             Cont::Silence { n } => self.silence_deadline(n),
             Cont::SecondLook { n, seen } => self.second_look(n, seen),
+            Cont::ForeignSilence => self.foreign_is_silent(),
+            Cont::ForeignSecondLook { seen } => self.foreign_second_look(seen),
+            Cont::ForeignEndIsMissing { turn } => self.foreign_end_is_missing(turn),
             Cont::LastReplyAgain { n, attempt } => self.last_reply_again(n, attempt),
             Cont::SettingsLater => self.read_settings(),
             Cont::TodosAgain => self.read_todos(true),

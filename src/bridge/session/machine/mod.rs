@@ -12,6 +12,7 @@ mod commands;
 mod compact;
 mod continuation;
 mod extensions;
+mod foreign_watch;
 mod goal;
 mod history;
 mod interactions;
@@ -377,6 +378,7 @@ pub(crate) struct Machine {
     steers: steer::Steers,
     /// What the user took back.
     revoked: revoked::RevokedList,
+    foreign_watch: foreign_watch::ForeignWatch,
     /// The engine's state revision, for commands that are decided on it.
     revision: Option<u64>,
     signals: signals::Signals,
@@ -415,6 +417,7 @@ impl Machine {
             job: None,
             v4: v4::V4::new(&seed.nonce),
             revoked: revoked::RevokedList::default(),
+            foreign_watch: foreign_watch::ForeignWatch::default(),
             steers: steer::Steers::new(seed.steer_limits, seed.engine_sid.is_some()),
             revision: None,
             signals: signals::Signals::default(),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Cont, Machine, ReqId, invalid_params};
 use crate::bridge::engine::EngineError;
 use crate::bridge::engine::v4::commands::{self, Command, Reply};
-use crate::bridge::engine::v4::state::{BackgroundWork, Queue};
+use crate::bridge::engine::v4::state::{BackgroundWork, Queue, QueueItem};
 use crate::bridge::session::failure;
 
 /// How often a change is decided anew because the session's state moved on.
@@ -69,11 +69,7 @@ impl Machine {
         self.revision = answer.get("revisionAtDecision").and_then(Value::as_u64).or(self.revision);
         match commands::reply(&answer) {
             Reply::Accepted { .. } | Reply::Duplicate => {
-                // Not every build says the new state of this one by V4.
-                if let Command::SetAutoDrain { enabled } = command {
-                    self.v4.queue.auto_drain = Some(*enabled);
-                    self.queue_changed();
-                }
+                self.queue_was_changed(command);
                 self.respond(req, Ok(json!({})));
             }
             // Decided on a state that had just changed: the answer names the one to decide on.
@@ -89,9 +85,26 @@ impl Machine {
         }
     }
 
+    /// The engine did it. Its own word of the new state comes later by V4, on some builds not at all.
+    fn queue_was_changed(&mut self, command: &Command) {
+        let queue = &mut self.v4.queue;
+        let is_it = |it: &QueueItem, id: &str| it.queue_item_id.as_deref() == Some(id);
+        match command {
+            Command::SetAutoDrain { enabled } => queue.auto_drain = Some(*enabled),
+            Command::DeleteQueueItem { item_id } => queue.items.retain(|it| !is_it(it, item_id)),
+            Command::EditQueueItem { item_id, text } => {
+                for item in queue.items.iter_mut().filter(|it| is_it(it, item_id)) {
+                    item.text = Some(text.clone());
+                }
+            }
+            _ => return,
+        }
+        self.queue_changed();
+    }
+
     fn queue_view(&self) -> Value {
         let queue = &self.v4.queue;
-        let item = |it: &crate::bridge::engine::v4::state::QueueItem| {
+        let item = |it: &QueueItem| {
             json!({
                 "itemId": it.queue_item_id, "text": it.text,
                 "delivery": it.delivery.as_ref().and_then(|it| it.admitted.clone()),

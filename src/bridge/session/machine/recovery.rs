@@ -20,13 +20,13 @@ use crate::bridge::session::failure;
 use crate::bridge::translate::{CardEnd, error as turn_error, notice};
 
 /// Silence before the first look; doubles up to four times this.
-const SILENCE: u64 = 15_000;
+pub(super) const SILENCE: u64 = 15_000;
 /// Between the two idle readings.
-const SECOND_LOOK: Duration = Duration::from_millis(1_500);
+pub(super) const SECOND_LOOK: Duration = Duration::from_millis(1_500);
 /// Looks that got no answer at all before the engine counts as hung.
-const DEAF_LIMIT: u8 = 4;
+pub(super) const DEAF_LIMIT: u8 = 4;
 /// The last reply may not be stored yet.
-const REPLY_TRIES: u8 = 4;
+pub(super) const REPLY_TRIES: u8 = 4;
 const REPLY_GAP: Duration = Duration::from_millis(400);
 
 impl Machine {
@@ -141,6 +141,10 @@ impl Machine {
         if turn.is_cancelled() {
             return self.finish(Ok(acp::StopReason::Cancelled));
         }
+        // What ended is the turn that the prompt waits behind: it has not run yet.
+        if turn.turn_id.is_none() && self.stream.foreign_runs() {
+            return self.foreign_end_was_lost();
+        }
         self.fetch_last_reply();
     }
 
@@ -149,7 +153,7 @@ impl Machine {
         self.read_last_reply(1);
     }
 
-    fn read_last_reply(&mut self, attempt: u8) {
+    pub(super) fn read_last_reply(&mut self, attempt: u8) {
         let (Some(sid), Some(turn)) = (self.engine_sid().map(str::to_owned), self.turn.as_ref())
         else {
             return;
@@ -204,6 +208,7 @@ impl Machine {
 
     fn session_evicted_under_turn(&mut self) {
         self.link_lost();
+        self.lose_steers();
         self.close_cards(CardEnd::Failed);
         if !self.recover_turn() {
             let error = AcpError::new(
@@ -307,7 +312,7 @@ fn role(message: &Value) -> Option<&str> {
 }
 
 /// One idle reading; proves nothing by itself.
-fn is_idle(snapshot: &Value) -> bool {
+pub(super) fn is_idle(snapshot: &Value) -> bool {
     let status = snapshot.get("projection").and_then(|p| p.get("status")).and_then(Value::as_str);
     let active = snapshot.get("runtime").and_then(|r| r.get("activeTurnId"));
     matches!(status, Some("idle" | "completed" | "error")) && !active.is_some_and(Value::is_string)

@@ -203,6 +203,7 @@ impl Machine {
         self.revoked.0.remove(at);
         self.stream.mute_turn(turn_id);
         self.stream.foreign_started(Foreign { turn_id: turn_id.map(str::to_owned), source: None });
+        self.watch_foreign();
         self.stop_revoked(started.foreground_execution_id.clone());
         true
     }

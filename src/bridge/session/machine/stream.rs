@@ -69,6 +69,15 @@ impl StreamState {
         self.foreign.is_some()
     }
 
+    /// The turn that the engine runs for itself, where it is named.
+    pub(crate) fn foreign_turn(&self) -> Option<&str> {
+        self.foreign.as_ref()?.turn_id.as_deref()
+    }
+
+    pub(crate) fn foreign_is_over(&mut self) {
+        self.foreign = None;
+    }
+
     /// Stragglers of this turn are not shown any more.
     pub(crate) fn mute<'a>(
         &mut self,
@@ -190,6 +199,7 @@ impl Machine {
             turn.probes = 0;
             turn.deaf_probes = 0;
         }
+        self.foreign_watch.saw_event(self.now.ms);
         self.steers_see_event();
         let turn_id = event.turn_id.as_deref();
         match &event.body {
@@ -277,6 +287,7 @@ impl Machine {
             turn.probes = 0;
             turn.deaf_probes = 0;
         }
+        self.foreign_watch.saw_event(self.now.ms);
         self.translate(|t, out| t.on_event(event, out));
     }
 
@@ -309,6 +320,7 @@ impl Machine {
         }
         self.stream.foreign =
             Some(Foreign { turn_id: event.turn_id.clone(), source: started.input_source.clone() });
+        self.watch_foreign();
         if cancelled {
             return self.fire_stop();
         }
@@ -336,6 +348,7 @@ impl Machine {
         }
         if ends {
             self.stream.foreign = None;
+            self.unwatch_foreign();
         }
         let reason = match &event.body {
             SessionBody::TurnCompleted(done) => match stop_reason::of(done) {

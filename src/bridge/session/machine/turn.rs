@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::link::{LinkState, Waiter};
+use super::recovery::REPLY_TRIES;
 use super::stop::Stop;
 use super::{Cont, Effect, Machine, ReqId, Token, invalid_params};
 use crate::bridge::engine::EngineError;
@@ -92,6 +93,8 @@ pub(crate) struct Turn {
     busy_since: Option<u64>,
     busy_tries: usize,
     outcome: Option<Outcome>,
+    /// It ended for the engine, and its cards with it.
+    cards_are_closed: bool,
     /// Why it ended although nothing came of it.
     gave_up: Option<Value>,
     reported_usage: Option<Value>,
@@ -132,6 +135,11 @@ impl Turn {
     pub(crate) fn is_live(&self) -> bool {
         matches!(self.stage, Stage::Sending | Stage::Running)
     }
+}
+
+/// True when the end of a turn carries no text of its own.
+fn says_nothing(response: Option<&Value>) -> bool {
+    response.is_none_or(|it| it.as_str().is_none_or(|text| text.trim().is_empty()))
 }
 
 impl Machine {
@@ -185,6 +193,7 @@ impl Machine {
             busy_since: None,
             busy_tries: 0,
             outcome: None,
+            cards_are_closed: false,
             gave_up: None,
             reported_usage: None,
         });
@@ -435,9 +444,15 @@ impl Machine {
                 self.finish(Err(failure::from_schema(problem.to_acp())));
             }
             Ending::Stop(acp::StopReason::EndTurn)
-                if done.response.is_none() && !self.translator.turn_has_text() =>
+                if says_nothing(done.response.as_ref()) && !self.translator.turn_has_text() =>
             {
-                self.fetch_last_reply();
+                // A turn of the engine's own may begin meanwhile: its cards are not ours to close.
+                if let Some(turn) = self.turn.as_mut() {
+                    turn.cards_are_closed = true;
+                }
+                self.close_cards(CardEnd::Completed);
+                // One that says it has no answer is believed by what is stored, at once.
+                self.read_last_reply(if done.response.is_none() { 1 } else { REPLY_TRIES });
             }
             Ending::Stop(reason) => self.finish(Ok(reason)),
         }
@@ -535,7 +550,9 @@ impl Machine {
             Err(_) => CardEnd::Failed,
         };
         self.settle_turn_asks();
-        self.close_cards(end);
+        if self.turn.as_ref().is_none_or(|turn| !turn.cards_are_closed) {
+            self.close_cards(end);
+        }
         let Some(turn) = self.turn.as_mut() else { return };
         turn.outcome = Some(Outcome { result });
         turn.stage = Stage::Finishing;

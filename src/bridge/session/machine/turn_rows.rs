@@ -17,7 +17,7 @@ use crate::bridge::engine::v4::state::Control;
 use crate::bridge::translate::notice;
 
 /// How long the legacy channel may lag behind the header row: it flushes every 250 ms.
-const LAG: Duration = Duration::from_secs(1);
+pub(super) const LAG: Duration = Duration::from_secs(1);
 
 /// Errors and retries, as V4 tells them.
 #[derive(Debug, Default)]
@@ -59,7 +59,9 @@ impl Machine {
         let ours = self.turn.as_ref().filter(|it| {
             it.stage == Stage::Running && turn_id.is_some() && it.turn_id.as_deref() == turn_id
         });
-        let Some(n) = ours.map(|it| it.n) else { return };
+        let Some(n) = ours.map(|it| it.n) else {
+            return self.on_foreign_header(turn_id, change);
+        };
         if matches!(change.state.as_str(), "" | "running") {
             self.v4.trouble.ended = None;
             return;

@@ -118,6 +118,7 @@ impl Machine {
         if self.v4.main.as_ref().is_none_or(|it| it.name() != name) {
             self.v4.main = Some(Topic::new(name.as_str(), History::Skip));
         }
+        self.v4.rows.expect(true);
         let base = self.v4.main.as_ref().and_then(Topic::base);
         let params =
             Subscribe::new(&name, &self.v4.connection_id, self.link.workspace.clone(), base);
@@ -176,6 +177,7 @@ impl Machine {
     /// The channel is given up; the legacy channel goes on where the rows stopped.
     fn v4_lost(&mut self) {
         self.v4_unlinked();
+        self.v4.rows.expect(false);
         self.v4.main = None;
     }
 
@@ -351,6 +353,9 @@ impl Machine {
             Fact::Subagent(head, change) => self.on_subagent_row(head, change),
             _ => {
                 let Some(sid) = self.engine_sid().map(str::to_owned) else { return };
+                if !self.rows_may_speak(fact) {
+                    return;
+                }
                 let mut events = std::mem::take(&mut self.v4.events);
                 self.v4.rows.on_fact(&sid, fact, &mut events);
                 for event in events.drain(..) {
@@ -359,6 +364,20 @@ impl Machine {
                 self.v4.events = events;
             }
         }
+    }
+
+    /// False for rows of a turn whose start the events have not told, while another one runs or none: they would be shown as
+    /// that one's, or not at all. The events tell such a turn alone.
+    fn rows_may_speak(&mut self, fact: &Fact) -> bool {
+        let Some(head) = fact.head().filter(|it| it.kind.speaks()) else { return true };
+        let Some(turn) = &head.turn_id else {
+            return self.turn.is_some() || self.stream.foreign_runs();
+        };
+        if self.v4.rows.has_begun(turn) || self.v4.rows.tells_of(turn) {
+            return true;
+        }
+        self.v4.rows.miss(std::slice::from_ref(turn));
+        false
     }
 
     fn on_v4_state(&mut self, patch: &StatePatch) {

@@ -6,13 +6,13 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::bridge::engine::event::{
     SessionBody, SessionEvent, StreamKind, Streaming, ToolPhase, ToolUpdated,
 };
 use crate::bridge::engine::v4::fuse::{Fuse, LegacyKey, Shown, TextKind};
-use crate::bridge::engine::v4::rows::{Fact, Piece, RowHead, RowKind, ToolChange};
+use crate::bridge::engine::v4::rows::{Extra, Fact, Piece, RowHead, RowKind, ToolChange};
 
 /// Most calls that are remembered.
 const MAX_TOOLS: usize = 1024;
@@ -32,6 +32,10 @@ pub struct Rows {
     over: VecDeque<String>,
     tools: HashMap<String, Tool>,
     order: VecDeque<String>,
+    /// The turn that the rows tell of while the legacy channel's turn runs, where they name it in their own way.
+    told: Option<String>,
+    /// The legacy channel has begun a turn that has not ended.
+    runs: bool,
     /// Turns the legacy channel has named: a row's turn is one of them, or is not named.
     turns: VecDeque<String>,
 }
@@ -49,9 +53,12 @@ enum Waiting {
 
 /// What each channel has said of a call.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, not one state")]
 struct Tool {
     has_input: bool,
     rows_show_output: bool,
+    /// The legacy channel has spoken of it.
+    legacy: bool,
     ended: bool,
     /// The rows' result, until the legacy one comes or the turn ends.
     result: Option<Box<SessionEvent>>,
@@ -61,7 +68,11 @@ impl Rows {
     /// Says whether V4 frames flow. While they do not, the legacy channel is heard alone.
     pub fn set_live(&mut self, live: bool) {
         self.live = live;
-        self.fuse.set_rows_live(live);
+    }
+
+    /// Says whether rows may come, now or after a resync: only then are texts kept to be compared.
+    pub fn expect(&mut self, expected: bool) {
+        self.fuse.expect_rows(expected);
     }
 
     /// The rows' beginning of the running turn is not known, so that they could only be shown out of order, and they do not
@@ -74,11 +85,19 @@ impl Rows {
     pub fn miss(&mut self, turns: &[String]) {
         for turn in turns.iter().filter(|it| !it.is_empty()) {
             self.compare_turn(turn);
+            if self.missed.contains(turn) {
+                continue;
+            }
             self.missed.push_back(turn.clone());
             if self.missed.len() > MAX_TURNS {
                 self.missed.pop_front();
             }
         }
+    }
+
+    /// True for a turn that the legacy channel has begun.
+    pub fn has_begun(&self, turn: &str) -> bool {
+        self.turns.iter().any(|it| it == turn)
     }
 
     /// A row's turn that the legacy channel named too: both name them alike.
@@ -93,12 +112,23 @@ impl Rows {
         if self.waiting == Waiting::ForTheEnd {
             self.waiting = Waiting::ForTheNext;
         }
-        if let Some(turn) = turn_id {
-            self.over.push_back(turn.to_owned());
+        if turn_id.is_some_and(|it| self.over.iter().any(|over| over == it)) {
+            return;
+        }
+        self.runs = false;
+        for turn in [turn_id.map(str::to_owned), self.told.take()].into_iter().flatten() {
+            self.over.push_back(turn);
             if self.over.len() > MAX_TURNS {
                 self.over.pop_front();
             }
         }
+    }
+
+    /// Of rows that name turns in their own way: true for the turn that they told of first since one began.
+    pub fn tells_of(&mut self, turn: &str) -> bool {
+        !self.fuse.shares_turns()
+            && self.runs
+            && self.told.get_or_insert_with(|| turn.to_owned()) == turn
     }
 
     /// True for rows that must not speak: of a turn that has ended, or of one whose beginning they missed.
@@ -114,12 +144,10 @@ impl Rows {
     pub fn on_legacy<'e>(&mut self, event: &'e SessionEvent) -> Option<Cow<'e, SessionEvent>> {
         match &event.body {
             SessionBody::Streaming(stream) => self.on_stream(event, stream),
-            SessionBody::Tool(tool) => {
-                self.fuse.break_legacy();
-                Some(self.on_tool(event, tool))
-            }
+            SessionBody::Tool(tool) => Some(self.on_tool(event, tool)),
             SessionBody::TurnStarted(_) => {
-                self.fuse.break_legacy();
+                self.fuse.turn_begins();
+                self.runs = true;
                 if self.waiting == Waiting::ForTheNext {
                     self.waiting = Waiting::No;
                 }
@@ -148,7 +176,6 @@ impl Rows {
             StreamKind::ReasoningDelta => (TextKind::Thought, stream.message_id.as_deref()),
             StreamKind::ToolInputDelta => (TextKind::Input, stream.tool_call_id.as_deref()),
             _ => {
-                self.fuse.break_legacy();
                 if stream.input.is_some()
                     && let Some(call) = &stream.tool_call_id
                 {
@@ -157,9 +184,8 @@ impl Rows {
                 return Some(Cow::Borrowed(event));
             }
         };
-        let part = stream.part_id.as_deref().filter(|it| !it.is_empty());
         self.fuse.enter_turn(event.turn_id.as_deref());
-        let shown = self.fuse.on_legacy(LegacyKey { kind, owner, part }, &stream.delta)?;
+        let shown = self.fuse.on_legacy(LegacyKey { kind, owner }, &stream.delta)?;
         let same_owner = kind == TextKind::Input || shown.owner.as_deref() == owner;
         if same_owner && shown.text.len() == stream.delta.len() {
             return Some(Cow::Borrowed(event));
@@ -180,6 +206,7 @@ impl Rows {
     ) -> Cow<'e, SessionEvent> {
         let live = self.live;
         let known = self.tool(&tool.tool_call_id);
+        known.legacy = true;
         match &tool.phase {
             ToolPhase::Scheduled { input } => known.has_input |= input.is_some(),
             ToolPhase::Result { .. } | ToolPhase::Error { .. } => {
@@ -223,7 +250,20 @@ impl Rows {
                 self.say(session_id, head, shown.map(|it| input_piece(head, it.text)), out);
             }
             Fact::Rewritten(head, _) => self.fuse.mute_row(&head.row_id),
-            Fact::Removed(heads) => heads.iter().for_each(|it| self.fuse.mute_row(&it.row_id)),
+            Fact::Removed(heads) => {
+                for head in heads {
+                    self.fuse.mute_row(&head.row_id);
+                    self.taken_back(session_id, head, out);
+                }
+            }
+            Fact::Extra(head, extra) => {
+                let over = head.turn_id.as_ref().is_some_and(|it| self.over.contains(it));
+                // What begins now would never be seen to end.
+                if !over || !is_open(&extra.state) {
+                    let bodies = extra_bodies(head, extra);
+                    out.extend(bodies.map(|it| self.event(session_id, head, it)));
+                }
+            }
             _ => self.on_tool_fact(session_id, fact, out),
         }
     }
@@ -251,6 +291,18 @@ impl Rows {
         } else {
             out.push(event);
         }
+    }
+
+    /// The row of a call is gone. One that only the rows told of ends with that; the legacy channel ends its own.
+    fn taken_back(&mut self, session_id: &str, head: &RowHead, out: &mut Vec<SessionEvent>) {
+        let Some(call) = head.tool_call_id.as_deref() else { return };
+        let Some(known) = self.tools.get_mut(call).filter(|it| !it.ended && !it.legacy) else {
+            return;
+        };
+        known.ended = true;
+        known.result = None;
+        let body = tool(head, ToolPhase::Error { error: json!("taken back by the engine") });
+        out.push(self.event(session_id, head, body));
     }
 
     /// The results that only the rows had; the turn (or every turn, for `None`) has ended.
@@ -373,6 +425,41 @@ fn tool_phase(change: &ToolChange) -> Option<ToolPhase> {
         "cancelled" => Some(ToolPhase::Error { error: json!("cancelled before it finished") }),
         _ => None,
     }
+}
+
+/// A hook or an artifact as a card of its own: it opens, and ends when its state does.
+fn extra_bodies(head: &RowHead, extra: &Extra) -> impl Iterator<Item = SessionBody> {
+    let (word, name) =
+        if head.kind == RowKind::Hook { ("hook", "Hook") } else { ("artifact", "Artifact") };
+    let head = RowHead {
+        tool_call_id: Some(format!("{word}_{}", head.row_id)),
+        tool_name: Some(name.to_owned()),
+        ..head.clone()
+    };
+    let mut input = Map::new();
+    for (key, value) in [("description", &extra.title), ("path", &extra.place)] {
+        if let Some(value) = value {
+            input.insert(key.to_owned(), json!(value));
+        }
+    }
+    let opened = ToolPhase::Scheduled { input: Some(Value::Object(input)) };
+    let now = match extra.state.as_str() {
+        state if is_open(state) => ToolPhase::Started,
+        "error" | "failed" | "blocked" | "cancelled" => {
+            let said = extra.error.clone().or_else(|| extra.text.as_ref().map(|it| json!(it)));
+            ToolPhase::Error { error: said.unwrap_or_else(|| json!(extra.state)) }
+        }
+        _ => ToolPhase::Result {
+            result: json!({"success": true, "content": extra.text}),
+            duration: None,
+        },
+    };
+    [opened, now].into_iter().map(move |phase| tool(&head, phase))
+}
+
+/// A state that another one follows.
+fn is_open(state: &str) -> bool {
+    matches!(state, "running" | "pending" | "started" | "streaming" | "inProgress" | "in_progress")
 }
 
 /// Text where there is one; else the value as it is.

@@ -51,6 +51,7 @@ impl Rig {
     fn new() -> Self {
         let mut rows = Rows::default();
         rows.set_live(true);
+        rows.expect(true);
         Self { rows, translator: Translator::new(ClientTraits::default()), out: Output::default() }
     }
 

@@ -5,8 +5,8 @@ use super::*;
 use crate::bridge::engine::v4::rows::{Fact, RowKind};
 use crate::bridge::engine::v4::topic::{Ack, History, Topic};
 
-fn key<'a>(kind: TextKind, owner: &'a str, part: Option<&'a str>) -> LegacyKey<'a> {
-    LegacyKey { kind, owner: Some(owner), part }
+fn key(kind: TextKind, owner: &str) -> LegacyKey<'_> {
+    LegacyKey { kind, owner: Some(owner) }
 }
 
 fn row(fuse: &mut Fuse, id: u64, owner: &str, at: usize, text: &str) -> Option<String> {
@@ -15,12 +15,12 @@ fn row(fuse: &mut Fuse, id: u64, owner: &str, at: usize, text: &str) -> Option<S
 }
 
 fn legacy(fuse: &mut Fuse, owner: &str, text: &str) -> Option<String> {
-    fuse.on_legacy(key(TextKind::Message, owner, Some("p")), text).map(|it| it.text)
+    fuse.on_legacy(key(TextKind::Message, owner), text).map(|it| it.text)
 }
 
 fn live() -> Fuse {
     let mut fuse = Fuse::default();
-    fuse.set_rows_live(true);
+    fuse.expect_rows(true);
     fuse
 }
 
@@ -48,9 +48,9 @@ fn the_engine_without_rows_costs_no_memory_and_changes_nothing() {
 fn rows_that_come_back_after_a_pause_are_skipped_by_length() {
     let mut fuse = live();
     row(&mut fuse, 1, "m", 0, "one ");
-    fuse.set_rows_live(false);
+    fuse.expect_rows(false);
     assert_eq!(legacy(&mut fuse, "m", "one two ").as_deref(), Some("two "));
-    fuse.set_rows_live(true);
+    fuse.expect_rows(true);
     assert_eq!(row(&mut fuse, 1, "m", 4, "two three").as_deref(), Some("three"));
 }
 
@@ -64,12 +64,66 @@ fn a_text_whose_beginning_the_rows_missed_is_shown_by_the_legacy_channel_alone()
 }
 
 #[test]
-fn a_follower_that_says_something_else_is_not_heard_for_that_text() {
+fn rows_that_say_something_else_are_not_heard_for_that_text_and_events_always_are() {
+    let mut fuse = live();
+    assert_eq!(legacy(&mut fuse, "m", "abc").as_deref(), Some("abc"));
+    assert_eq!(row(&mut fuse, 1, "m", 0, "xyz and more"), None);
+    assert_eq!(row(&mut fuse, 1, "m", 12, "still"), None);
+    assert_eq!(legacy(&mut fuse, "m", "def").as_deref(), Some("def"));
     let mut fuse = live();
     assert_eq!(row(&mut fuse, 1, "m", 0, "abc").as_deref(), Some("abc"));
-    assert_eq!(legacy(&mut fuse, "m", "xyz and more"), None);
-    assert_eq!(legacy(&mut fuse, "m", "and more"), None);
-    assert_eq!(row(&mut fuse, 1, "m", 3, "def").as_deref(), Some("def"));
+    assert_eq!(legacy(&mut fuse, "m", "xyz").as_deref(), Some("xyz"));
+    assert_eq!(row(&mut fuse, 1, "m", 3, "def"), None);
+    assert_eq!(legacy(&mut fuse, "m", " and more").as_deref(), Some(" and more"));
+}
+
+#[test]
+fn a_text_that_no_row_begins_like_is_never_taken_for_one() {
+    let mut fuse = live();
+    assert_eq!(row(&mut fuse, 1, "r1", 0, "abc").as_deref(), Some("abc"));
+    assert_eq!(legacy(&mut fuse, "m0", "xyz").as_deref(), Some("xyz"), "whose row did not come");
+    assert_eq!(legacy(&mut fuse, "m1", "abcd").as_deref(), Some("d"));
+    assert_eq!(row(&mut fuse, 1, "r1", 3, "de").as_deref(), Some("e"));
+}
+
+#[test]
+fn rows_that_cut_a_text_where_the_events_do_not_show_it_once() {
+    let mut fuse = live();
+    assert_eq!(row(&mut fuse, 1, "m", 0, "one ").as_deref(), Some("one "));
+    assert_eq!(row(&mut fuse, 2, "m", 0, "two").as_deref(), Some("two"));
+    assert_eq!(legacy(&mut fuse, "m", "one two three").as_deref(), Some(" three"));
+    assert_eq!(row(&mut fuse, 2, "m", 3, " three ").as_deref(), Some(" "));
+}
+
+#[test]
+fn a_channel_that_names_no_messages_is_led_by_the_other_one() {
+    let none = LegacyKey { kind: TextKind::Message, owner: None };
+    let said = |fuse: &mut Fuse, text: &str| fuse.on_legacy(none, text).map(|it| it.text);
+    let mut fuse = live();
+    // Rows ahead by two messages.
+    assert_eq!(row(&mut fuse, 1, "m1", 0, "one ").as_deref(), Some("one "));
+    assert_eq!(row(&mut fuse, 2, "m2", 0, "two ").as_deref(), Some("two "));
+    assert_eq!(said(&mut fuse, "one two thr").as_deref(), Some("thr"));
+    // Events ahead by one.
+    assert_eq!(row(&mut fuse, 2, "m2", 4, "three ").as_deref(), Some("ee "));
+    assert_eq!(said(&mut fuse, "ee four five").as_deref(), Some("four five"));
+    assert_eq!(row(&mut fuse, 3, "m3", 0, "four "), None);
+    assert_eq!(row(&mut fuse, 4, "m4", 0, "five six").as_deref(), Some(" six"));
+    assert_eq!(said(&mut fuse, " six seven").as_deref(), Some(" seven"));
+}
+
+#[test]
+fn texts_without_a_name_end_with_their_turn() {
+    let none = LegacyKey { kind: TextKind::Message, owner: None };
+    let mut fuse = live();
+    fuse.turn_begins();
+    assert!(fuse.on_legacy(none, "one").is_some());
+    let piece = |text: &str| Piece { at: 0, text: text.to_owned() };
+    let kind = TextKind::Message;
+    assert_eq!(fuse.on_row(&RowId::Number(1), kind, None, &piece("one")), None);
+    fuse.turn_begins();
+    assert!(fuse.on_legacy(none, "two").is_some());
+    assert_eq!(fuse.streams.len(), 2);
 }
 
 #[test]
@@ -77,7 +131,6 @@ fn two_id_spaces_are_matched_by_order_and_share_the_legacy_id() {
     let mut fuse = live();
     legacy(&mut fuse, "msg_1", "aaa");
     assert_eq!(row(&mut fuse, 1, "resp_1", 0, "aaabb").as_deref(), Some("bb"));
-    fuse.break_legacy();
     let next = fuse.on_row(
         &RowId::Number(2),
         TextKind::Message,
@@ -90,9 +143,8 @@ fn two_id_spaces_are_matched_by_order_and_share_the_legacy_id() {
 #[test]
 fn a_tools_input_is_matched_by_the_call_alone() {
     let mut fuse = live();
-    let input = |fuse: &mut Fuse, call: &str, text: &str| {
-        fuse.on_legacy(key(TextKind::Input, call, None), text)
-    };
+    let input =
+        |fuse: &mut Fuse, call: &str, text: &str| fuse.on_legacy(key(TextKind::Input, call), text);
     assert!(input(&mut fuse, "call_1", "{\"a\":").is_some());
     let piece = Piece { at: 0, text: "{\"a\":1}".to_owned() };
     let shown = fuse.on_row(&RowId::Number(1), TextKind::Input, Some("call_2"), &piece).unwrap();
@@ -143,7 +195,6 @@ struct Chaos {
     turns: Vec<bool>,
     faults: Vec<u8>,
     own_ids: bool,
-    name_parts: bool,
     rows_die_at: Option<usize>,
     legacy_dies_at: Option<usize>,
 }
@@ -155,17 +206,14 @@ fn chaos() -> impl Strategy<Value = Chaos> {
         proptest::collection::vec(0_u8..10, 200),
     );
     let deaths = (any::<bool>(), proptest::option::of(0_usize..40));
-    (lists, any::<bool>(), any::<bool>(), deaths).prop_map(
-        |((cuts, turns, faults), own_ids, name_parts, (which, at))| Chaos {
-            cuts,
-            turns,
-            faults,
-            own_ids,
-            name_parts,
-            rows_die_at: at.filter(|_| which),
-            legacy_dies_at: at.filter(|_| !which),
-        },
-    )
+    (lists, any::<bool>(), deaths).prop_map(|((cuts, turns, faults), own_ids, (which, at))| Chaos {
+        cuts,
+        turns,
+        faults,
+        own_ids,
+        rows_die_at: at.filter(|_| which),
+        legacy_dies_at: at.filter(|_| !which),
+    })
 }
 
 fn cut_text(text: &str, cuts: &mut impl Iterator<Item = usize>) -> Vec<String> {
@@ -202,11 +250,9 @@ impl Rig {
         Self { fuse: live(), topic, said: Vec::new() }
     }
 
-    fn legacy(&mut self, part: &Part, index: usize, piece: &str, chaos: &Chaos) {
+    fn legacy(&mut self, part: &Part, piece: &str) {
         let kind = if part.thought { TextKind::Thought } else { TextKind::Message };
-        let (owner, name) = (format!("m{}", part.message), format!("p{index}"));
-        let shown =
-            self.fuse.on_legacy(key(kind, &owner, chaos.name_parts.then_some(&name)), piece);
+        let shown = self.fuse.on_legacy(key(kind, &format!("m{}", part.message)), piece);
         self.say(part.thought, shown);
     }
 
@@ -214,9 +260,9 @@ impl Rig {
     fn rows(&mut self, params: &str, picture: &str) {
         let mut facts = Vec::new();
         if self.topic.on_frame(params, 0, &mut facts).is_some() {
-            self.fuse.set_rows_live(false);
+            self.fuse.expect_rows(false);
             assert_eq!(self.topic.on_frame(picture, 0, &mut facts), None);
-            self.fuse.set_rows_live(true);
+            self.fuse.expect_rows(true);
         }
         for fact in facts {
             let Fact::Text(head, piece) = fact else { continue };
@@ -285,12 +331,12 @@ proptest! {
             .flat_map(|(index, part)| cut_text(&part.text, &mut cuts).into_iter().map(move |it| (index, it))).collect();
         let mut pieces = pieces.into_iter().enumerate();
         let (mut turns, mut faults) = (chaos.turns.iter().copied().cycle(), chaos.faults.iter().copied().cycle());
-        let (mut swapped, mut part, mut last): (Option<String>, usize, Option<(String, String)>) = (None, 0, None);
+        let (mut swapped, mut last): (Option<String>, Option<(String, String)>) = (None, None);
         let (mut rows_open, mut legacy_open) = (true, true);
         while rows_open || legacy_open {
             if turns.next().unwrap() && rows_open {
                 let Some((at, (params, picture))) = frames.next() else { rows_open = false; continue };
-                if chaos.rows_die_at.is_some_and(|it| at >= it) { rows_open = false; rig.fuse.set_rows_live(false); continue; }
+                if chaos.rows_die_at.is_some_and(|it| at >= it) { rows_open = false; rig.fuse.expect_rows(false); continue; }
                 match faults.next().unwrap() {
                     0 => {}
                     1 => { rig.rows(&params, &picture); rig.rows(&params, &picture); }
@@ -302,8 +348,7 @@ proptest! {
             } else if legacy_open {
                 let Some((at, (index, piece))) = pieces.next() else { legacy_open = false; continue };
                 if chaos.legacy_dies_at.is_some_and(|it| at >= it) { legacy_open = false; continue; }
-                if index != part { part = index; rig.fuse.break_legacy(); }
-                rig.legacy(&parts[index], index, &piece, &chaos);
+                rig.legacy(&parts[index], &piece);
             }
         }
         if chaos.rows_die_at.is_none() && let Some((_, picture)) = last {

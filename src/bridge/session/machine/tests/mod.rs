@@ -156,6 +156,8 @@ impl Bench {
             "session/list" => Some(
                 json!({"sessions": [{"sessionId": SID, "workspace": {"workspacePath": "/w", "workspaceKey": "/w"}}]}),
             ),
+            // The last reply of a turn without text: nothing was stored.
+            "session/messages" if params["limit"] == 60 => Some(json!({"messages": []})),
             "v4/command" => Some(json!({"commandId": "c", "status": "accepted"})),
             "session/close" | "session/stop" | "workspace/readPresentation" | "session/read" => {
                 Some(json!({}))
