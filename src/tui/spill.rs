@@ -12,6 +12,8 @@ use super::model::transcript::body::{SpillKey, SpillWrite};
 
 /// Bytes of one text that are read at once.
 const MAX_READ: u64 = 64 * 1024 * 1024;
+/// Bytes of one text that a page shows.
+const PAGE_READ: u64 = 16 * 1024 * 1024;
 /// Bytes that are searched between two looks at whether the search goes on.
 const SEARCH_BLOCK: u64 = 256 * 1024;
 
@@ -74,16 +76,27 @@ pub struct SpillReader {
 impl SpillReader {
     /// Reads a text, or of a huge one its last part.
     pub fn read(&self, key: SpillKey) -> Option<String> {
+        self.read_end(key, MAX_READ)
+    }
+
+    /// Reads as much of a text as a page shows.
+    pub fn read_page(&self, key: SpillKey) -> Option<String> {
+        self.read_end(key, PAGE_READ)
+    }
+
+    fn read_end(&self, key: SpillKey, most: u64) -> Option<String> {
         let mut file = fs::File::open(file_in(&self.dir, key)).ok()?;
-        let left_out = file.metadata().ok()?.len().saturating_sub(MAX_READ);
+        let left_out = file.metadata().ok()?.len().saturating_sub(most);
         file.seek(SeekFrom::Start(left_out)).ok()?;
         let mut bytes = Vec::new();
-        file.take(MAX_READ).read_to_end(&mut bytes).ok()?;
-        let text = String::from_utf8_lossy(&bytes);
+        file.take(most).read_to_end(&mut bytes).ok()?;
+        // Without a copy where it is what it should be, which nearly everything is.
+        let text = String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         if left_out > 0 {
             return Some(format!("[… {left_out} bytes above are left out …]\n{text}"));
         }
-        Some(text.into_owned())
+        Some(text)
     }
 
     /// Counts the matches of `needle` (in lower case) in a text, block by block of bounded size.

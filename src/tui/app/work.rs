@@ -57,7 +57,7 @@ impl App {
         self.spills = SpillStore::new(spill_dir(&self.state_dir, self.conversations));
         self.model.transcript.keep_spills();
         let reader = self.spills.reader();
-        self.views.shown.set_spill_reader(move |key| reader.read(key));
+        self.views.shown.set_spill_reader(move |key| reader.read_page(key));
     }
 
     /// Starts copying; what came of it is told when it is known.

@@ -234,6 +234,7 @@ pub(super) fn picker_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) -> bo
     let Some(Overlay::Picker(picker)) = &mut model.overlay else { return false };
     if let Some(c) = key.text() {
         picker.type_text(c.encode_utf8(&mut [0; 4]));
+        more_rows(model, cmds);
         return true;
     }
     if key.code == KeyCode::Backspace {
@@ -254,7 +255,8 @@ pub(super) fn picker_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) -> bo
     true
 }
 
-/// Near the end of a list that has more pages, asks for the next one.
+/// Near the end of a list that has more pages, asks for the next one. So it is with a filter that
+/// little passes: what is looked for may be further on.
 fn more_rows(model: &mut Model, cmds: &mut Vec<Cmd>) {
     let Some(Overlay::Picker(picker)) = &mut model.overlay else { return };
     let near_end = picker.selected + 20 >= picker.visible_items().len();
@@ -320,7 +322,8 @@ pub(super) fn page_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) -> bool
         Some(Action::PageUp) => by(page, -body.page()),
         Some(Action::PageDown) => by(page, body.page()),
         Some(Action::Top) => page.scroll = 0,
-        Some(Action::Tail) => page.scroll = body.most,
+        // Where that is may only be known once it is looked at; what comes later is followed.
+        Some(Action::Tail) => page.scroll = usize::MAX,
         Some(Action::Close | Action::Detail | Action::Help | Action::ClearOrQuit) => {
             model.overlay = None;
         }
@@ -375,7 +378,7 @@ pub(super) fn page_sought(model: &mut Model, sought: PageSought) {
 }
 
 /// Rows of the session list have come.
-pub(super) fn sessions_listed(model: &mut Model, answer: &Value) {
+pub(super) fn sessions_listed(model: &mut Model, answer: &Value, cmds: &mut Vec<Cmd>) {
     let current = model.session.id.clone();
     let Some(Overlay::Picker(picker)) = &mut model.overlay else { return };
     if picker.kind != PickerKind::Session {
@@ -400,6 +403,7 @@ pub(super) fn sessions_listed(model: &mut Model, answer: &Value) {
         }
     });
     picker.extend(items.collect::<Vec<_>>());
+    more_rows(model, cmds);
 }
 
 /// The list could not be read.

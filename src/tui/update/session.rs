@@ -67,7 +67,7 @@ pub(super) fn agent(model: &mut Model, msg: AgentMsg, cmds: &mut Vec<Cmd>) {
             model.start.first = FirstSession::New;
             newest_listed(model, &result.unwrap_or_default(), cmds);
         }
-        AgentMsg::Sessions(Ok(answer)) => overlay::sessions_listed(model, &answer),
+        AgentMsg::Sessions(Ok(answer)) => overlay::sessions_listed(model, &answer, cmds),
         AgentMsg::Sessions(Err(failure)) => overlay::sessions_failed(model, &failure.message),
         AgentMsg::LoggedIn(result) => login::answered(model, result, cmds),
         AgentMsg::QueueChanged { change, result } => queue::changed(model, change, &result),

@@ -1,8 +1,8 @@
 use super::*;
 use crate::tui::keymap::Key;
-use crate::tui::model::{AskKind, Phase, Start, Turn};
+use crate::tui::model::{Ability, AskKind, Overlay, Phase, Start, Turn};
 use crate::tui::msg::{AgentCmd, AgentMsg, Failure, FormAnswer, Opening, Scroll};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A model with an open session, and a clock that tests move.
 pub(super) fn ready() -> Model {
@@ -581,4 +581,31 @@ fn a_plan_scrolls_no_further_than_it_goes() {
     let cmds = update(&mut m, Msg::Term(TermEvent::Mouse(wheel)));
     assert_eq!(m.asks[0].scroll, 3, "the transcript is beside it");
     assert!(matches!(cmds.as_slice(), [Cmd::Scroll(Scroll::Lines(3))]));
+}
+
+#[test]
+fn the_first_page_of_sessions_is_there_at_once_and_a_filter_looks_through_those_to_come() {
+    let mut m = ready();
+    m.agent.abilities.push(Ability::List);
+    let list = |cursor: Option<&str>| AgentCmd::ListSessions { cursor: cursor.map(str::to_owned) };
+    assert_eq!(agent_cmds(&keys(&mut m, "/resume<ret>")), [list(None)]);
+    let page = |from: usize, next: Option<&str>| {
+        let session =
+            |n: usize| json!({"sessionId": format!("s{n}"), "title": format!("Session {n}")});
+        let sessions: Vec<Value> = (from..from + 50).map(session).collect();
+        AgentMsg::Sessions(Ok(json!({"sessions": sessions, "nextCursor": next})))
+    };
+    let rows = |m: &Model| match &m.overlay {
+        Some(Overlay::Picker(picker)) => (picker.total(), picker.visible_items().len()),
+        _ => panic!(),
+    };
+    assert_eq!(agent_cmds(&send(&mut m, page(0, Some("a")))), [], "nobody has looked further yet");
+    assert_eq!(rows(&m), (50, 50));
+    // Little passes what is typed: page after page is asked for, one at a time.
+    assert_eq!(agent_cmds(&keys(&mut m, "1")), [list(Some("a"))]);
+    assert_eq!(agent_cmds(&keys(&mut m, "49")), []);
+    assert_eq!(agent_cmds(&send(&mut m, page(50, Some("b")))), [list(Some("b"))]);
+    assert_eq!(agent_cmds(&send(&mut m, page(100, Some("c")))), [list(Some("c"))]);
+    assert_eq!(agent_cmds(&send(&mut m, page(150, None))), []);
+    assert_eq!(rows(&m), (200, 1));
 }

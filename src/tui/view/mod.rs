@@ -24,6 +24,7 @@ mod paper;
 mod picker;
 mod plan;
 mod queue;
+mod sheet;
 mod status;
 mod welcome;
 mod widgets;

@@ -31,16 +31,21 @@ pub(super) fn draw(
     let mut short = None;
     let (paper, code) = content(model, page, view, inside.width, theme, &mut short);
     let shown = usize::from(inside.height);
+    let is_counted = paper.reach(page.scroll.saturating_add(shown), theme, code);
     let all = paper.len();
     let most = all.saturating_sub(shown);
     let first = page.scroll.min(most);
-    let sought = page.find.as_ref().and_then(|find| seek(find, paper, first, shown, theme));
+    let sought = page.find.as_ref().and_then(|find| {
+        let view = View { first, shown, theme };
+        seek(find, paper, code, view)
+    });
     let first = sought.map_or(first, |sought| sought.scroll);
     let note = page.find.as_ref().map(|find| find_note(find, sought)).unwrap_or_default();
     let inside = widgets::frame(area, &page.title, &note, theme.border, theme, buf);
     if page.find.is_none() {
         let end = (first + shown).min(all);
-        let place = (most > 0).then(|| format!("{end}/{all} lines"));
+        let about = if is_counted { "" } else { "~" };
+        let place = (most > 0).then(|| format!("{end}/{about}{all} lines"));
         widgets::frame_hints(area, &hints(place, area.width), theme, buf);
     }
     let needle = page.find.as_ref().map(|find| find.query.to_lowercase()).unwrap_or_default();
@@ -82,16 +87,22 @@ fn find_note(find: &PageFind, sought: Option<PageSought>) -> String {
     format!("/{}  {found} · {keys}", find.query)
 }
 
+/// What of the page is in sight.
+struct View<'a> {
+    first: usize,
+    shown: usize,
+    theme: &'a Theme,
+}
+
 /// Looks for the rows with a match, only when the search moved.
 fn seek(
     find: &PageFind,
     paper: &mut Paper,
-    first: usize,
-    shown: usize,
-    theme: &Theme,
+    code: &mut Highlighter,
+    View { first, shown, theme }: View<'_>,
 ) -> Option<PageSought> {
     let seek = find.seek?;
-    let hits = paper.hits(&find.query.to_lowercase(), theme);
+    let hits = paper.hits(&find.query.to_lowercase(), theme, code);
     let here = find.at.unwrap_or(first);
     let next = match seek {
         Seek::Here => hits.iter().position(|hit| *hit >= first),

@@ -27,10 +27,12 @@ pub(super) fn draw(
         columns,
         rows,
     );
+    // There may be more than were read.
+    let more = if picker.loading || picker.next_cursor.is_some() { "+" } else { "" };
     let note = match (picker.loading, count) {
-        (true, _) => "loading…".to_owned(),
+        (true, 0) => "loading…".to_owned(),
         (false, 0) => "nothing fits · Esc leaves".to_owned(),
-        _ => format!("{}/{count} · Enter takes · Esc leaves", picker.selected + 1),
+        _ => format!("{}/{count}{more} · Enter takes · Esc leaves", picker.selected + 1),
     };
     let inside = widgets::frame(area, &picker.title, &note, theme.accent, theme, buf);
     if inside.height < 2 {

@@ -77,6 +77,7 @@ pub struct Body {
     total: u64,
     cap: usize,
     epoch: u32,
+    generation: u32,
     spill: Option<SpillKey>,
 }
 
@@ -117,7 +118,8 @@ impl Body {
             return !rest.is_empty();
         }
         let epoch = self.epoch.wrapping_add(1);
-        *self = Self { cap: self.cap, epoch, ..Self::default() };
+        let generation = self.generation.wrapping_add(1);
+        *self = Self { cap: self.cap, epoch, generation, ..Self::default() };
         self.append(text, spills);
         true
     }
@@ -230,6 +232,18 @@ impl Body {
         self.epoch
     }
 
+    /// Changes when the text is another one, not the same with more at its end.
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// What came after the first `known` bytes, as long as memory holds all of it.
+    pub fn since(&self, known: u64) -> Option<&str> {
+        let new = usize::try_from(self.total.checked_sub(known)?).ok()?;
+        let held = self.tail();
+        held.get(held.len().checked_sub(new)?..)
+    }
+
     /// Bytes held in memory.
     pub fn resident(&self) -> usize {
         self.head.len() + self.tail.len()
@@ -293,6 +307,24 @@ mod tests {
             body.len() - body.resident() as u64,
             "what is missing is what was dropped"
         );
+    }
+
+    #[test]
+    fn what_is_new_is_had_from_memory_and_another_text_is_no_continuation() {
+        let mut spills = SpillQueue::default();
+        let mut body = Body::with_cap(OUTPUT_CAP);
+        let mut known = 0;
+        for n in 0..30_000 {
+            let line = format!("line {n} 中\n");
+            body.append(&line, &mut spills);
+            assert_eq!(body.since(known), Some(line.as_str()));
+            known = body.len();
+        }
+        assert_eq!(body.since(known), Some(""));
+        assert_eq!((body.since(0), body.since(known + 1)), (None, None));
+        let generation = body.generation();
+        body.replace("other", &mut spills);
+        assert_ne!(body.generation(), generation);
     }
 
     #[test]

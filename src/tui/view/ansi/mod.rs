@@ -181,6 +181,8 @@ pub struct Output {
     style: Style,
     max_rows: usize,
     dropped: u64,
+    /// The first row that may have changed since somebody asked.
+    touched: usize,
     /// The last piece ended in a carriage return that may belong to a line feed.
     carriage: bool,
 }
@@ -196,6 +198,7 @@ impl Output {
             style: Style::new(),
             max_rows: max_rows.max(REACH + 1),
             dropped: 0,
+            touched: 0,
             carriage: false,
         }
     }
@@ -237,6 +240,20 @@ impl Output {
                 Cow::Owned(Row::default())
             }
         })
+    }
+
+    /// A row, as [`Self::rows`] has it.
+    pub fn row(&self, n: usize) -> Cow<'_, Row> {
+        if n == self.at {
+            return Cow::Owned(self.line.whole());
+        }
+        self.rows.get(n).map_or_else(Cow::default, Cow::Borrowed)
+    }
+
+    /// The first row that is not as it was when this was asked before. Rows that are no longer kept
+    /// are not counted with.
+    pub fn take_touched(&mut self) -> usize {
+        std::mem::replace(&mut self.touched, self.at)
     }
 
     /// How many rows are kept.
@@ -457,6 +474,7 @@ impl Output {
             self.store();
         }
         self.at = row;
+        self.touched = self.touched.min(row);
         self.load();
         self.line.go(column);
     }

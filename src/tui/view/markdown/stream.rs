@@ -51,6 +51,13 @@ impl Unit {
         }
     }
 
+    /// The same stretch of a source that begins so many bytes earlier.
+    pub(crate) fn moved(mut self, by: usize) -> Self {
+        self.piece.start += by;
+        self.piece.end += by;
+        self
+    }
+
     /// Lines it is sure to have: code is not joined as prose is.
     pub(crate) fn is_code(&self) -> bool {
         self.part.is_some()

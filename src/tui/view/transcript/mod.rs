@@ -508,14 +508,18 @@ impl TranscriptView {
     ) -> (&mut Paper, &mut Highlighter) {
         let rev = transcript.block(id).map_or(0, |block| block.rev);
         let read = self.spilled.0.as_deref();
-        let is_known =
-            |key: &PageKey| matches!(key, PageKey::Block(known, at) if *known == id && *at == rev);
+        let read = |key| read.and_then(|read| read(key));
+        let is_known = |key: &PageKey| matches!(key, PageKey::Block(known, _) if *known == id);
         let known = self.page.take().filter(|(key, _)| is_known(key));
-        let (_, pager) = self.page.insert(known.unwrap_or_else(|| {
-            let pager = Pager::of_block(transcript, id, |key| read.and_then(|read| read(key)));
+        let (key, pager) = self.page.insert(known.unwrap_or_else(|| {
+            let pager = Pager::of_block(transcript, id, read);
             (PageKey::Block(id, rev), pager.unwrap_or_else(|| Pager::of_text("")))
         }));
-        (pager.paper(width, theme, &mut self.code), &mut self.code)
+        if !matches!(key, PageKey::Block(_, at) if *at == rev) {
+            *key = PageKey::Block(id, rev);
+            pager.update(transcript, id, read);
+        }
+        (pager.paper(width, theme), &mut self.code)
     }
 
     /// A text, for a page of its own. Made once.
@@ -531,7 +535,7 @@ impl TranscriptView {
         let (_, pager) = self.page.insert(
             known.unwrap_or_else(|| (PageKey::Text(Arc::clone(text)), Pager::of_text(&**text))),
         );
-        (pager.paper(width, theme, &mut self.code), &mut self.code)
+        (pager.paper(width, theme), &mut self.code)
     }
 
     /// What is asked, which `write` puts on paper once for a width. It is known by every byte of
