@@ -42,8 +42,11 @@ pub struct Run {
     pub class: Class,
 }
 
-/// Lines of one text that are coloured; the rest stays plain.
+/// Lines of one text that are coloured; the rest stays plain. A longer text is coloured stretch by
+/// stretch, see [`Highlighter::stretch`].
 pub const MAX_LINES: usize = 3000;
+/// Stretches before one looked at that are coloured so that it begins as it should.
+const CARRIED: usize = 4;
 /// Bytes of a line that are still worth parsing.
 const MAX_LINE: usize = 2000;
 /// Texts whose colours are kept.
@@ -88,6 +91,10 @@ struct Entry {
     lines: Vec<Vec<Run>>,
     /// No more colours will come: the language is unknown or the text too long.
     ended: bool,
+    /// Whether its colours go on from those of the stretch before it.
+    carried: bool,
+    /// Whether it was sent again from its start: until that comes, what is known is shown.
+    again: bool,
     used: u64,
 }
 
@@ -95,12 +102,15 @@ struct Job {
     key: u64,
     /// Whether the text begins here: what is known of an older one of that name is dropped.
     begins: bool,
+    /// The text that it goes on from, when that is known to its end.
+    after: Option<u64>,
     lang: String,
     text: String,
 }
 
 struct Done {
     key: u64,
+    begins: bool,
     lines: Option<Vec<Vec<Run>>>,
 }
 
@@ -135,9 +145,9 @@ impl Highlighter {
         std::thread::Builder::new().name("highlight".to_owned()).spawn(move || {
             let mut engine = Engine::default();
             while let Ok(job) = inbox.recv() {
-                let key = job.key;
+                let (key, begins) = (job.key, job.begins);
                 let lines = engine.run(&job);
-                if outbox.send(Done { key, lines }).is_err() {
+                if outbox.send(Done { key, begins, lines }).is_err() {
                     return;
                 }
                 wake();
@@ -178,11 +188,87 @@ impl Highlighter {
         let Some(entry) = self.texts.get_mut(&done.key) else {
             return;
         };
+        if done.begins && std::mem::take(&mut entry.again) {
+            entry.lines.clear();
+        }
         match done.lines {
             Some(lines) => entry.lines.extend(lines),
             None => entry.ended = true,
         }
         self.version += 1;
+    }
+
+    /// As [`Self::settled`], for the stretch `n` of a longer text, of which `source` is what was
+    /// looked at. `whole` gives all of an earlier stretch. Shown at once as if a text began there;
+    /// when the stretches before it are coloured, one after another and only a few, it goes on from
+    /// them.
+    pub fn stretch<'a>(
+        &mut self,
+        key: u64,
+        lang: &str,
+        (n, source): (usize, &'a str),
+        whole: impl Fn(usize) -> &'a str,
+    ) -> Colours<'_> {
+        let name = |n: usize| key.wrapping_add(n as u64);
+        if lang.is_empty() || !matches!(self.backend, Backend::Worker { .. }) {
+            // Who colours at once does not wait for what is out of sight.
+            return self.settled(name(n), lang, source);
+        }
+        let is_known = |texts: &HashMap<u64, Entry>, n: usize| {
+            texts.get(&name(n)).is_some_and(|e| !e.again && e.lines.len() >= MAX_LINES)
+        };
+        // The first one that is not as it should be, or not known to its end.
+        let from = n.saturating_sub(CARRIED);
+        let is_right = |texts: &HashMap<u64, Entry>, n: usize| {
+            n == from || texts.get(&name(n)).is_some_and(|entry| entry.carried)
+        };
+        let mut waits = false;
+        let unknown =
+            (from..n).find(|at| !is_known(&self.texts, *at) || !is_right(&self.texts, *at));
+        if let Some(at) = unknown {
+            let after = (at > from).then(|| name(at - 1));
+            waits = self.carry(name(at), after, lang, whole(at));
+        }
+        let awaited = if n > from && unknown.is_none() {
+            self.carry(name(n), Some(name(n - 1)), lang, source)
+        } else {
+            self.settled(name(n), lang, source).awaited
+        };
+        let lines = self.texts.get(&name(n)).map_or(&[][..], |entry| &entry.lines);
+        Colours { lines, awaited: awaited || waits }
+    }
+
+    /// Colours a text from its start, once more if need be, going on from another. Says whether
+    /// colours are on their way.
+    fn carry(&mut self, key: u64, after: Option<u64>, lang: &str, text: &str) -> bool {
+        let entry = self.texts.entry(key).or_default();
+        if after.is_none() || entry.carried && !entry.again {
+            return self.settled(key, lang, text).awaited;
+        }
+        if entry.again || entry.lines.len() < entry.sent_lines {
+            return true;
+        }
+        if entry.ended && entry.lines.len() < MAX_LINES {
+            return false;
+        }
+        let Backend::Worker { jobs, .. } = &self.backend else { return false };
+        let job = Job { key, begins: true, after, lang: lang.to_owned(), text: text.to_owned() };
+        match jobs.try_send(job) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => return true,
+            Err(TrySendError::Disconnected(_)) => return false,
+        }
+        self.age += 1;
+        *entry = Entry {
+            sent: text.len(),
+            sent_lines: text.split_inclusive('\n').count(),
+            lines: std::mem::take(&mut entry.lines),
+            carried: true,
+            again: true,
+            ended: false,
+            used: self.age,
+        };
+        true
     }
 
     /// The colours of the text named `key`, which only ever grows. What is new is handed on; a
@@ -228,7 +314,7 @@ impl Highlighter {
             let count = new.split_inclusive('\n').count();
             let begins = entry.sent == 0;
             let text = new.split_inclusive('\n').map(strip).collect();
-            let job = Job { key, begins, lang: lang.to_owned(), text };
+            let job = Job { key, begins, after: None, lang: lang.to_owned(), text };
             match &mut self.backend {
                 Backend::Off => {}
                 Backend::Inline(engine) => {
@@ -299,8 +385,13 @@ impl Engine {
             if self.states.len() >= MAX_TEXTS {
                 self.states.clear();
             }
-            let state =
-                State { parse: ParseState::new(syntax), stack: ScopeStack::new(), lines: 0 };
+            let before = job.after.and_then(|key| self.states.get(&key));
+            let state = match before {
+                Some(before) => before.next(),
+                None => {
+                    State { parse: ParseState::new(syntax), stack: ScopeStack::new(), lines: 0 }
+                }
+            };
             self.states.insert(job.key, state);
         }
         let state = self.states.get_mut(&job.key)?;
@@ -331,6 +422,11 @@ fn syntax_of<'a>(set: &'a SyntaxSet, lang: &str) -> Option<&'a SyntaxReference> 
 }
 
 impl State {
+    /// Where the text that follows begins.
+    fn next(&self) -> Self {
+        Self { parse: self.parse.clone(), stack: self.stack.clone(), lines: 0 }
+    }
+
     fn line(&mut self, line: &str, set: &SyntaxSet, table: &[(Scope, Class)]) -> Vec<Run> {
         if line.len() > MAX_LINE {
             return Vec::new();
@@ -470,6 +566,44 @@ mod tests {
         assert!(!highlighter.texts.contains_key(&1), "it was not forgotten");
         let again = highlighter.lines(1, "rust", "fn f() {}\n").lines.to_vec();
         assert_eq!(again[0][0].class, Class::Keyword, "{again:?}");
+    }
+
+    #[test]
+    fn far_into_a_file_colours_go_on_from_what_is_above() {
+        let (tx, rx) = std::sync::mpsc::channel();
+        let mut highlighter = Highlighter::spawn(move || {
+            tx.send(()).ok();
+        })
+        .unwrap();
+        // A comment that opens at the top and closes at the end.
+        let text = format!("/* open\n{}*/\n", "let a = 1;\n".repeat(MAX_LINES * 2 + 998));
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let whole = |n: usize| -> &str {
+            let bytes = |lines: &[&str]| lines.iter().map(|line| line.len()).sum::<usize>();
+            let from = bytes(&lines[..n * MAX_LINES]);
+            let to = bytes(&lines[..((n + 1) * MAX_LINES).min(lines.len())]);
+            &text[from..to]
+        };
+        let source = &whole(2)[..11 * 200];
+        let mut seen = Vec::new();
+        while highlighter.stretch(7, "rust", (2, source), whole).awaited {
+            rx.recv_timeout(std::time::Duration::from_mins(1)).unwrap();
+            highlighter.poll();
+            let shown = highlighter.stretch(7, "rust", (2, source), whole).lines.first();
+            seen.extend(shown.map(|runs| runs[0].class));
+        }
+        assert_eq!(seen.first(), Some(&Class::Keyword), "shown at once, as if it began there");
+        let then = highlighter.stretch(7, "rust", (2, source), whole).lines;
+        assert!(then.len() == 200 && then.iter().all(|runs| runs[0].class == Class::Comment));
+        assert_eq!(highlighter.coloured(), 2 * MAX_LINES + 200, "no more than it takes");
+        // More of it goes on from there.
+        while highlighter.stretch(7, "rust", (2, whole(2)), whole).awaited {
+            rx.recv_timeout(std::time::Duration::from_mins(1)).unwrap();
+            highlighter.poll();
+        }
+        let more = highlighter.stretch(7, "rust", (2, whole(2)), whole).lines;
+        let last = more.last().unwrap()[0].class;
+        assert_eq!((more.len(), last), (1000, Class::Comment));
     }
 
     #[test]

@@ -99,8 +99,8 @@ impl<'a, 'b> Pen<'a, 'b> {
         Half { number, look, pieces }
     }
 
-    /// The colours of a line, as far as they have come. Long texts are coloured in stretches, each
-    /// only as far as it was looked at.
+    /// The colours of a line, as far as they have come. Long texts are coloured in stretches, the
+    /// one looked at first and only as far as it was.
     fn runs(&mut self, is_old: bool, line: usize) -> Vec<Run> {
         let diff = self.diff;
         let (text, starts, key) = match (is_old, diff.keys) {
@@ -113,8 +113,10 @@ impl<'a, 'b> Pen<'a, 'b> {
         let until = until.min(first + MAX_LINES);
         let start = |n: usize| starts.get(n).copied().unwrap_or(text.len());
         let source = text.get(start(first)..start(until)).unwrap_or_default();
-        let key = key.wrapping_add(stretch as u64);
-        let colours = self.ink.code.settled(key, &self.lang, source);
+        let whole = |n: usize| {
+            text.get(start(n * MAX_LINES)..start((n + 1) * MAX_LINES)).unwrap_or_default()
+        };
+        let colours = self.ink.code.stretch(key, &self.lang, (stretch, source), whole);
         let known = colours.lines.get(line - first).cloned();
         self.ink.pending |= known.is_none() && colours.awaited;
         known.unwrap_or_default()
