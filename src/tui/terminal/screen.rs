@@ -163,6 +163,9 @@ impl Screen {
         // The link that the terminal has open.
         let mut link: Option<usize> = None;
         for y in 0..area.height {
+            if !self.stale && scroll::row(&self.next, y) == scroll::row(&self.shown, y) {
+                continue;
+            }
             // Column where the terminal's cursor surely is; `None` when it must be placed.
             let mut at: Option<u16> = None;
             let mut covered = 0u16;

@@ -27,6 +27,11 @@ pub(super) fn find(shown: &Buffer, next: &Buffer) -> Option<Shift> {
     if shown.area != next.area {
         return None;
     }
+    // Most frames of a stream change a row or two. To see that is cheap; to name every row is not.
+    let changed = (0..next.area.height).filter(|y| row(shown, *y) != row(next, *y));
+    if changed.take(WORTH).count() < WORTH {
+        return None;
+    }
     let (old, new) = (signatures(shown), signatures(next));
     let changed = old.iter().zip(&new).filter(|(old, new)| old != new).count();
     if changed < WORTH {
@@ -61,6 +66,13 @@ fn saved(old: &[Option<u64>], new: &[Option<u64>], by: usize, up: bool) -> (usiz
         .clone()
         .filter(|y| old.get(*y) == new.get(*y) && new.get(*y).is_some_and(Option::is_some));
     (right.saturating_sub(right_now.count()), region)
+}
+
+/// The cells of a row.
+pub(super) fn row(buffer: &Buffer, y: u16) -> &[Cell] {
+    let width = usize::from(buffer.area.width);
+    let start = usize::from(y) * width;
+    buffer.content.get(start..start + width).unwrap_or_default()
 }
 
 /// Moves the rows as the terminal does.

@@ -118,7 +118,12 @@ pub(super) fn rule(
         return;
     }
     let across = if theme.spec.utf8 { "─" } else { "-" };
-    buf.set_string(area.x, area.y, across.repeat(usize::from(area.width)), theme.border);
+    // Cell by cell: to cut a text of as many into its glyphs costs more than the rest of the frame.
+    for x in area.x..area.right() {
+        if let Some(cell) = buf.cell_mut((x, area.y)) {
+            cell.set_symbol(across).set_style(theme.border);
+        }
+    }
     let measure =
         |spans: &[Span<'_>]| -> usize { spans.iter().map(|s| width::cell_width(&s.content)).sum() };
     let mut x = area.x + 1;
