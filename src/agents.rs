@@ -37,18 +37,31 @@ pub fn bridge(config: Config) -> AgentSource {
 /// How an agent of a stranger ended, once it has.
 pub type LastWords = watch::Receiver<Option<String>>;
 
+/// How pieces of text reach the client that come faster than it reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pieces {
+    /// One by one: they are counted or recorded.
+    AsTheyCome,
+    /// Joined: they are only shown. With `--trace` they come one by one nevertheless.
+    Joined,
+}
+
 /// Any other agent, by the words of its command; no shell reads them.
 pub fn foreign(
     command: &str,
     cwd: PathBuf,
     config: &Config,
+    pieces: Pieces,
 ) -> Result<(AgentSource, LastWords), AppError> {
-    let agent = ForeignAgent::parse(command, Some(cwd)).map_err(|problem| {
+    let mut agent = ForeignAgent::parse(command, Some(cwd)).map_err(|problem| {
         AppError::usage(format!("--agent: {problem}"))
             .hint("a program and its arguments; for a shell's features: --agent \"sh -c '…'\"")
     })?;
     let last_words = agent.last_words();
     let trace = Trace::of(config);
+    if pieces == Pieces::Joined && !trace.is_on() {
+        agent = agent.joined();
+    }
     let said = Arc::new(agent.said());
     let command = agent.command();
     let source = AgentSource::metered(move || {

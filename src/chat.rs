@@ -4,7 +4,7 @@
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use crate::agents;
+use crate::agents::{self, Pieces};
 use crate::cli::TuiArgs;
 use crate::config::{Config, DemoConfig};
 use crate::error::AppError;
@@ -68,7 +68,7 @@ pub fn run(config: Config, args: TuiArgs) -> Result<(), AppError> {
         prompt: args.prompt,
     };
     let source = match foreign {
-        Some(command) => agents::foreign(command, cwd, &config)?.0,
+        Some(command) => agents::foreign(command, cwd, &config, Pieces::Joined)?.0,
         None => agents::bridge(config),
     };
     tui::run(source, options).map(drop).map_err(|err| {

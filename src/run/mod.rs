@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 pub use output::Format;
 
-use crate::agents::{self, StartedAgent};
+use crate::agents::{self, Pieces, StartedAgent};
 use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::AppError;
@@ -40,7 +40,8 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), AppError> {
         let agent = agents::bridge(config).start();
         return runtime.block_on(turn(agent, plan, args.format));
     };
-    let (mut source, last_words) = agents::foreign(command, plan.cwd.clone(), &config)?;
+    let (mut source, last_words) =
+        agents::foreign(command, plan.cwd.clone(), &config, Pieces::AsTheyCome)?;
     runtime.block_on(turn(source.start(), plan, args.format)).map_err(|err| {
         match last_words.borrow().as_ref() {
             Some(words) => AppError::new(err.kind, words.clone()),

@@ -7,6 +7,8 @@
 //! [`ForeignAgent::gauge`]), so a fast agent waits in its own pipe. When the agent dies, the
 //! connection fails with its status and its last words.
 
+mod pieces;
+
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
@@ -17,14 +19,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agent_client_protocol::{
-    Client, ConnectTo, Error as AcpError, RawJsonRpcMessage, Role, TransportFrame,
+    Client, ConnectTo, Error as AcpError, RawJsonRpcMessage, RawJsonRpcNotification,
+    RawJsonRpcParams, RawJsonRpcResponse, Role, TransportFrame,
 };
 use futures::StreamExt as _;
 use futures::channel::mpsc::UnboundedSender;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, watch};
+
+use pieces::{Pieces, Whole};
 
 use crate::bridge::engine::lines::{Line, LineBuffer};
 use crate::process::{Child, ChildSpec, StderrTail, TERM_GRACE};
@@ -36,6 +41,8 @@ const MAX_LINE: usize = 128 * 1024 * 1024;
 const AHEAD: usize = 512;
 /// Bytes of their lines above which it stops as well. One message may be longer than that.
 const AHEAD_BYTES: usize = 2 * 1024 * 1024;
+/// Messages that are handed over before others have their turn.
+const IN_TURN: usize = 32;
 /// Lines of standard error that are quoted when the agent dies.
 const LAST_WORDS: usize = 20;
 /// How long an agent that closed its output may take to end and tell its status.
@@ -50,6 +57,7 @@ pub struct ForeignAgent {
     last_words: watch::Sender<Option<String>>,
     stderr: watch::Sender<Option<StderrTail>>,
     backlog: Option<Arc<Backlog>>,
+    joins: bool,
 }
 
 /// What the client tells the reader.
@@ -113,6 +121,7 @@ impl ForeignAgent {
             last_words: watch::Sender::new(None),
             stderr: watch::Sender::new(None),
             backlog: None,
+            joins: false,
         })
     }
 
@@ -154,31 +163,51 @@ impl ForeignAgent {
         move |frames| backlog.taken(frames)
     }
 
+    /// Pieces of text that come faster than they are read are handed over joined.
+    #[must_use]
+    pub fn joined(self) -> Self {
+        Self { joins: true, ..self }
+    }
+
     /// Hands every message of the agent to the client, until either ends.
     async fn read(&self, mut stdout: pipe::Receiver, to_client: &UnboundedSender<TransportFrame>) {
         let mut lines = LineBuffer::default();
-        let mut ahead = self.backlog.clone().map(Ahead::new);
+        let mut out = Out { ahead: self.backlog.clone().map(Ahead::new), passed: 0, to_client };
+        let mut pieces = Pieces::default();
         loop {
             let ended = !matches!(stdout.read_buf(lines.space()).await, Ok(1..));
             loop {
-                let (message, bytes) = match lines.next_line(MAX_LINE) {
+                let line = match lines.next_line(MAX_LINE) {
                     None => break,
-                    Some(Line::Bytes(line)) => (message_of(line), line.len()),
+                    Some(Line::Bytes(line)) => line,
                     Some(Line::TooLong) => {
                         tracing::warn!("a line of the agent is too long and was skipped");
-                        (None, 0)
+                        continue;
                     }
                 };
-                if let Some(message) = message
-                    && !pass(message, bytes, ahead.as_mut(), to_client).await
-                {
-                    return;
+                let (before, next) = match self.joins.then(|| pieces.take(line)) {
+                    Some(Ok(before)) => (before, None),
+                    Some(Err(())) => (pieces.end(), message_of(line)),
+                    None => (None, message_of(line)),
+                };
+                let next = next.map(|message| (message, line.len()));
+                for message in before.into_iter().chain(next) {
+                    if !out.pass(message).await {
+                        return;
+                    }
                 }
+            }
+            // What came together is joined; nothing waits for what comes next.
+            if let Some(message) = pieces.end()
+                && !out.pass(message).await
+            {
+                return;
             }
             if ended {
                 // Nothing is read after it, so nothing waits for it to be taken.
+                out.ahead = None;
                 if let Some(last) = lines.last_line().as_deref().and_then(message_of) {
-                    let _done = pass(last, 0, None, to_client).await;
+                    let _done = out.pass((last, 0)).await;
                 }
                 return;
             }
@@ -207,21 +236,35 @@ impl ForeignAgent {
     }
 }
 
-/// Hands over a message whose line had so many bytes; waits when that is too far ahead. False when
-/// nobody listens any more.
-async fn pass(
-    message: RawJsonRpcMessage,
-    bytes: usize,
-    ahead: Option<&mut Ahead>,
-    to_client: &UnboundedSender<TransportFrame>,
-) -> bool {
-    let counts = matches!(message, RawJsonRpcMessage::Notification(_));
-    let sent = to_client.unbounded_send(TransportFrame::Single(message)).is_ok();
-    if let (true, true, Some(ahead)) = (sent, counts, ahead) {
-        ahead.read_one(bytes);
-        ahead.ease().await;
+/// Where the agent's messages go.
+#[derive(Debug)]
+struct Out<'a> {
+    ahead: Option<Ahead>,
+    /// How many were handed over since others had their turn.
+    passed: usize,
+    to_client: &'a UnboundedSender<TransportFrame>,
+}
+
+impl Out<'_> {
+    /// Hands over a message whose lines had so many bytes; waits when that is too far ahead. False
+    /// when nobody listens any more.
+    async fn pass(&mut self, (message, bytes): Whole) -> bool {
+        let counts = matches!(message, RawJsonRpcMessage::Notification(_));
+        if self.to_client.unbounded_send(TransportFrame::Single(message)).is_err() {
+            return false;
+        }
+        if let (true, Some(ahead)) = (counts, &mut self.ahead) {
+            ahead.read_one(bytes);
+            ahead.ease().await;
+        }
+        self.passed += 1;
+        if self.passed == IN_TURN {
+            // What the client has to say must not wait until all of this is read.
+            self.passed = 0;
+            tokio::task::yield_now().await;
+        }
+        true
     }
-    sent
 }
 
 impl ConnectTo<Client> for ForeignAgent {
@@ -302,12 +345,38 @@ fn failure(message: String, last_words: &[String]) -> AcpError {
 /// one.
 fn message_of(line: &[u8]) -> Option<RawJsonRpcMessage> {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
-    match serde_json::from_slice(line) {
+    match serde_json::from_slice(line).and_then(message_from) {
         Ok(message) => Some(message),
         Err(error) => {
             tracing::debug!(%error, bytes = line.len(), "a line of the agent is no message");
             None
         }
+    }
+}
+
+/// Reads a value as a message. Nearly all are notifications and results; those are taken apart
+/// here, since the general way copies all that is in them twice.
+fn message_from(value: Value) -> Result<RawJsonRpcMessage, serde_json::Error> {
+    let Value::Object(mut fields) = value else { return serde_json::from_value(value) };
+    let has = |name: &str| fields.contains_key(name);
+    let is_ours = fields.get("jsonrpc").and_then(Value::as_str) == Some("2.0");
+    if is_ours && has("id") && has("result") && !has("method") && !has("error") {
+        let mut take = |name: &str| fields.swap_remove(name).unwrap_or_default();
+        let id = serde_json::from_value(take("id"))?;
+        let result = take("result");
+        return Ok(RawJsonRpcMessage::Response(RawJsonRpcResponse::Result { id, result }));
+    }
+    let method = fields.get("method").and_then(Value::as_str).map(Arc::from);
+    let takes = matches!(fields.get("params"), None | Some(Value::Object(_)));
+    match method {
+        Some(method) if is_ours && takes && !has("id") && !has("result") && !has("error") => {
+            let params = match fields.swap_remove("params") {
+                Some(Value::Object(params)) => Some(RawJsonRpcParams::Object(params)),
+                _ => None,
+            };
+            Ok(RawJsonRpcMessage::Notification(RawJsonRpcNotification { method, params }))
+        }
+        _ => serde_json::from_value(Value::Object(fields)),
     }
 }
 
@@ -364,6 +433,33 @@ mod tests {
     use futures::FutureExt as _;
 
     use super::*;
+
+    #[test]
+    fn messages_are_read_as_the_protocol_says() {
+        for message in [
+            json!({"jsonrpc": "2.0", "method": "session/update", "params": {"a": [1, {"b": "c"}]}}),
+            json!({"jsonrpc": "2.0", "method": "m"}),
+            json!({"jsonrpc": "2.0", "method": "m", "params": [1, 2]}),
+            json!({"jsonrpc": "2.0", "method": "m", "params": null, "more": 1}),
+            json!({"jsonrpc": "2.0", "method": "m", "params": 1}),
+            json!({"jsonrpc": "2.0", "method": 1}),
+            json!({"jsonrpc": "1.0", "method": "m"}),
+            json!({"method": "m"}),
+            json!({"jsonrpc": "2.0", "id": 1, "method": "m", "params": {}}),
+            json!({"jsonrpc": "2.0", "id": 1, "method": "m", "result": {}}),
+            json!({"jsonrpc": "2.0", "id": "x", "result": {"sessions": [{"a": 1}]}}),
+            json!({"jsonrpc": "2.0", "id": null, "result": null}),
+            json!({"jsonrpc": "2.0", "id": [], "result": 1}),
+            json!({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "m"}}),
+            json!({"jsonrpc": "2.0", "id": 1, "result": 1, "error": {"code": 1, "message": "m"}}),
+            json!({"jsonrpc": "2.0", "result": 1}),
+            json!([]),
+            json!("text"),
+        ] {
+            let expected = serde_json::from_value(message.clone()).ok();
+            assert_eq!(message_of(message.to_string().as_bytes()), expected, "{message}");
+        }
+    }
 
     #[test]
     fn a_command_line_is_split_as_people_expect_and_no_more() {
