@@ -1,6 +1,8 @@
 //! An ACP agent that answers every prompt with text, for measuring the terminal: `flood N` as fast
 //! as the pipe takes it, `pace N MS` one chunk every so many milliseconds, `wait` until cancelled,
-//! `blocks N` as many short messages, `tools N KB` as many commands of so much output.
+//! `blocks N` as many short messages, `tools N KB` as many commands of so much output, `change N` a
+//! changed file of so many lines, `children N SECONDS` as many subagents at work at once, each with
+//! ten pieces of text a second.
 //! The text is markdown; it ends with the line `DONE-<prompt>`, or `STOPPED-<prompt> at <ns>` when
 //! cancelled, which says when the cancel was read. It knows 10,000 old sessions; loading the one
 //! named `big-<MB>` replays as many megabytes, made before.
@@ -121,6 +123,38 @@ fn tool(n: u64, kilobytes: u64) {
     ));
 }
 
+/// A file of so many lines, every one of them changed.
+fn change(lines: u64) {
+    let file = |word: &str| -> String {
+        let line = |n: u64| format!("    let {word}_{n} = compute({n}, \"{word}\"); // line {n}\n");
+        (0..lines).map(line).collect()
+    };
+    let content = json!([{"type": "diff", "path": "src/long.rs", "oldText": file("old"), "newText": file("new")}]);
+    let call = json!({"sessionUpdate": "tool_call", "toolCallId": "change", "title": "Edit src/long.rs",
+        "kind": "edit", "status": "completed", "content": content});
+    put(&update("flood", &call));
+}
+
+/// Subagents that all work at once.
+fn children(count: u64, seconds: u64, messages: &Receiver<Value>) {
+    for n in 0..count {
+        let child = json!({"sessionUpdate": "subagent_update", "sessionId": format!("child{n}"),
+            "title": format!("Task {n}"), "state": {"state": "running"}, "capabilities": {}});
+        put(&update("flood", &child));
+    }
+    let began = Instant::now();
+    for n in 0..seconds * 10 {
+        let due = began + Duration::from_millis(100) * u32::try_from(n).unwrap_or(u32::MAX);
+        if is_cancelled(messages, due) {
+            return;
+        }
+        for child in 0..count {
+            let words = text("agent_message_chunk", PIECES[(n % 16) as usize]);
+            put(&update(&format!("child{child}"), &words));
+        }
+    }
+}
+
 fn old_sessions() -> Value {
     let session = |n: u32| {
         json!({"sessionId": format!("old-{n}"), "cwd": "/", "title": format!("Session number {n}"),
@@ -156,9 +190,16 @@ fn turn(text: &str, prompt: u32, messages: &Receiver<Value>) -> &'static str {
         "flood" | "blocks" | "tools" => (number(words.next()), Duration::ZERO),
         "pace" => (number(words.next()), Duration::from_millis(number(words.next()))),
         "wait" => (u64::MAX, Duration::from_hours(1)),
+        "change" | "children" => (0, Duration::ZERO),
         _ => (1, Duration::ZERO),
     };
     let kilobytes = number(words.next());
+    let size = number(text.split(' ').nth(1));
+    match kind {
+        "change" => change(size),
+        "children" => children(size, number(text.split(' ').nth(2)), messages),
+        _ => {}
+    }
     let began = Instant::now();
     for n in 0..count {
         let due = began + pace.saturating_mul(u32::try_from(n).unwrap_or(u32::MAX));

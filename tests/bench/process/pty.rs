@@ -35,6 +35,8 @@ pub(crate) struct Terminal {
     dir: tempfile::TempDir,
     /// Bytes that the program has written.
     pub(crate) bytes: u64,
+    /// In how many pieces they came: a frame is one, or a few.
+    pub(crate) pieces: u64,
     /// A moment on the clock of [`Instant`], and the same on the machine's.
     clock: (Instant, u64),
     /// When its first byte came.
@@ -84,6 +86,7 @@ impl Terminal {
             parser: vt100::Parser::new(rows, columns, 0),
             dir,
             bytes: 0,
+            pieces: 0,
             clock,
             first: None,
         }
@@ -110,6 +113,7 @@ impl Terminal {
     fn take(&mut self, (at, chunk): (Instant, Vec<u8>)) {
         self.first.get_or_insert(at);
         self.bytes += chunk.len() as u64;
+        self.pieces += 1;
         self.parser.process(&chunk);
         // What a terminal answers when it is asked where the cursor is and what it is.
         for (query, answer) in [(&b"\x1b[6n"[..], "\x1b[1;1R"), (b"\x1b[c", "\x1b[?62;c")] {

@@ -41,6 +41,15 @@ pub(crate) fn measure(report: &mut Report) {
     if report.wants("output") {
         output(report);
     }
+    if report.wants("pages") {
+        for size in [SIZE, (240, 60)] {
+            change_page(report, size);
+        }
+        output_page(report);
+    }
+    if report.wants("subagents") {
+        subagents(report);
+    }
     if report.wants("old sessions") {
         old_sessions(report);
     }
@@ -287,6 +296,88 @@ fn output(report: &mut Report) {
     }
     let lost = whole.iter().filter(|whole| !**whole).count();
     report.add(("output", &name("lost to the pager")), lost as f64, "outputs", 0.0, 0.0);
+}
+
+/// CPU of each of so many page keys and its frame, and what was written for them.
+fn paged(terminal: &mut Terminal, key: &str, times: usize) -> (Vec<f64>, f64) {
+    let bytes = terminal.bytes;
+    let frame = |_| {
+        let before = terminal.probe().cpu;
+        terminal.send(key);
+        terminal.pass(Duration::from_millis(40));
+        (terminal.probe().cpu - before) * 1e3
+    };
+    let frames: Vec<f64> = (0..times).map(frame).collect();
+    let kilobytes = (terminal.bytes - bytes) as f64 / times as f64 / 1e3;
+    (frames, kilobytes)
+}
+
+/// Opens the page of the last card; returns how long that took and its CPU, in milliseconds.
+fn open_page(terminal: &mut Terminal, shows: &str) -> (f64, f64) {
+    terminal.pass(Duration::from_secs(1));
+    let (before, pressed) = (terminal.probe().cpu, Instant::now());
+    terminal.send("\x14");
+    let shown = terminal.until(shows);
+    terminal.pass(Duration::from_millis(200));
+    ((shown - pressed).as_secs_f64() * 1e3, (terminal.probe().cpu - before) * 1e3)
+}
+
+/// A changed file of ten thousand lines in full; on the wider screen both sides stand beside each other.
+fn change_page(report: &mut Report, size: (u16, u16)) {
+    let name = |what: &str| format!("{}x{}, 10,000 changed lines: {what}", size.0, size.1);
+    let mut terminal = Terminal::flooded(size);
+    terminal.prompt("change 10000");
+    terminal.until("DONE-2");
+    let (opened, cpu) = open_page(&mut terminal, "lines · / finds");
+    report.add(("pages", &name("opened")), opened, "ms", 100.0, 1000.0);
+    report.add(("pages", &name("opened, CPU")), cpu, "ms", 100.0, 1000.0);
+    let (frames, _) = paged(&mut terminal, "\x1b[6~", 60);
+    let p95 = percentile(&frames, 0.95);
+    report.add(("pages", &name("CPU of a page and its frame, p95")), p95, "ms", 4.0, 30.0);
+}
+
+/// An output of sixteen megabytes in full.
+fn output_page(report: &mut Report) {
+    let name = |what: &str| format!("an output of 16 MB: {what}");
+    let mut terminal = Terminal::flooded(SIZE);
+    terminal.prompt("tools 1 16300");
+    terminal.until("DONE-2");
+    let (opened, cpu) = open_page(&mut terminal, "lines · / finds");
+    report.add(("pages", &name("opened")), opened, "ms", 100.0, 1000.0);
+    report.add(("pages", &name("opened, CPU")), cpu, "ms", 100.0, 1000.0);
+    let (frames, _) = paged(&mut terminal, "\x1b[6~", 60);
+    let p95 = percentile(&frames, 0.95);
+    report.add(("pages", &name("CPU of a page and its frame, p95")), p95, "ms", 4.0, 30.0);
+    let pressed = Instant::now();
+    terminal.send("\x1b[1;5F");
+    let end = terminal.until("LAST-0");
+    let end = (end - pressed).as_secs_f64() * 1e3;
+    report.add(("pages", &name("its end")), end, "ms", 500.0, 5000.0);
+    report.add(("pages", &name("peak memory")), terminal.probe().peak, "MiB", 192.0, 256.0);
+}
+
+/// A hundred subagents that all work at once, and as many again for how the cost grows.
+fn subagents(report: &mut Report) {
+    let secs = report.pick(10, 3);
+    let share = |count: u64| {
+        let mut terminal = Terminal::flooded(SIZE);
+        terminal.prompt(&format!("children {count} {}", secs + 3));
+        terminal.pass(Duration::from_secs(2));
+        let (before, bytes, frames) = (terminal.probe().cpu, terminal.bytes, terminal.pieces);
+        terminal.pass(Duration::from_secs(secs));
+        let secs = secs as f64;
+        let cpu = (terminal.probe().cpu - before) / secs * 100.0;
+        let bytes = (terminal.bytes - bytes) as f64 / secs / 1e3;
+        let frames = (terminal.pieces - frames) as f64 / secs;
+        (cpu, bytes, frames)
+    };
+    let (few, _, _) = share(25);
+    let (cpu, bytes, frames) = share(100);
+    let name = |what: &str| format!("100 at once, ten pieces of text a second each: {what}");
+    report.add(("subagents", &name("CPU")), cpu, "% of a core", 15.0, 60.0);
+    report.add(("subagents", &name("CPU, over that of 25")), cpu / few, "x", 4.0, 6.0);
+    report.add(("subagents", &name("bytes to the terminal")), bytes, "KB/s", 40.0, 80.0);
+    report.add(("subagents", &name("writes to the terminal")), frames, "/s", 35.0, 70.0);
 }
 
 /// A list of ten thousand old sessions, and one of them opened.

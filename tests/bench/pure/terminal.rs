@@ -289,9 +289,25 @@ fn diff(report: &mut Report) {
     let cost = best(3, 1, || drop(black_box(Diff::new(sides))));
     report.add(("diff", "10,000 lines compared"), cost / 1e3, "ms", 30.0, 300.0);
     let diff = Diff::new(sides);
-    let cost = best(3, 10, || {
-        let mut ink = Ink::new(&mut code);
-        drop(black_box(diff.lines(sides, 4_000..4_040, 120, &theme, &mut ink)));
-    });
-    report.add(("diff", "a screen of it drawn"), cost / 1e3, "ms", 3.0, 30.0);
+    // 80 cells: one above the other; 160: beside each other.
+    for width in [80, 160] {
+        let len = diff.len(width);
+        let mut frames = Vec::new();
+        for first in (0..len.saturating_sub(40)).step_by(37) {
+            let began = thread_time();
+            let mut ink = Ink::new(&mut code);
+            drop(black_box(diff.lines(sides, first..first + 40, width, &theme, &mut ink)));
+            frames.push((thread_time() - began) * 1e3);
+        }
+        let p95 = percentile(&frames, 0.95);
+        let name = format!("{width} cells: a screen of it drawn and coloured, p95");
+        report.add(("diff", &name), p95, "ms", 8.0, 80.0);
+        // Once coloured, as one scrolls back.
+        let cost = best(3, 10, || {
+            let mut ink = Ink::new(&mut code);
+            drop(black_box(diff.lines(sides, 40..80, width, &theme, &mut ink)));
+        });
+        let name = format!("{width} cells: a screen of it drawn again");
+        report.add(("diff", &name), cost / 1e3, "ms", 3.0, 30.0);
+    }
 }
