@@ -434,6 +434,64 @@ mod tests {
 
     use super::*;
 
+    /// How many messages each turn of the reader hands over, and what they say.
+    async fn turns(agent: ForeignAgent, lines: String) -> (Vec<usize>, String) {
+        let (mut to, from) = pipe::pipe().unwrap();
+        assert!(lines.len() < 64 * 1024, "a pipe holds it");
+        to.write_all(lines.as_bytes()).await.unwrap();
+        drop(to);
+        let (to_client, mut handed) = futures::channel::mpsc::unbounded();
+        let mut reading = pin!(agent.read(from, &to_client));
+        let (mut turns, mut text, mut is_done) = (Vec::new(), String::new(), false);
+        while !is_done {
+            is_done = tokio::select! {
+                biased;
+                () = &mut reading => true,
+                () = tokio::task::yield_now() => false,
+            };
+            let mut count = 0;
+            while let Some(Some(TransportFrame::Single(message))) = handed.next().now_or_never() {
+                count += 1;
+                let message = serde_json::to_value(message).unwrap();
+                let piece = message.pointer("/params/update/content/text").and_then(Value::as_str);
+                text.push_str(piece.unwrap_or_default());
+            }
+            turns.push(count);
+        }
+        (turns, text)
+    }
+
+    fn pieces_of_text() -> (String, String) {
+        let line = |n: usize| {
+            let content = json!({"type": "text", "text": format!("{n} ")});
+            let update = json!({"sessionUpdate": "agent_message_chunk", "content": content});
+            let params = json!({"sessionId": "s", "update": update});
+            json!({"jsonrpc": "2.0", "method": "session/update", "params": params}).to_string()
+        };
+        let words: Vec<String> = (0..400).map(|n| format!("{n} ")).collect();
+        ((0..400).map(|n| line(n) + "\n").collect(), words.concat())
+    }
+
+    #[tokio::test]
+    async fn whoever_has_something_to_say_gets_a_turn_while_a_flood_is_read() {
+        let agent = ForeignAgent::parse("agent", None).unwrap();
+        let (lines, text) = pieces_of_text();
+        let (turns, said) = turns(agent, lines).await;
+        assert_eq!(turns.iter().sum::<usize>(), 400, "one by one unless it is asked for");
+        // Each of ours comes after one or two of the reader's.
+        assert!(turns.iter().all(|count| *count <= 2 * IN_TURN), "{turns:?}");
+        assert_eq!(said, text);
+    }
+
+    #[tokio::test]
+    async fn what_came_together_is_handed_over_joined_and_whole() {
+        let agent = ForeignAgent::parse("agent", None).unwrap().joined();
+        let (lines, text) = pieces_of_text();
+        let (turns, said) = turns(agent, lines).await;
+        assert!(turns.iter().sum::<usize>() < 10, "{turns:?}");
+        assert_eq!(said, text);
+    }
+
     #[test]
     fn messages_are_read_as_the_protocol_says() {
         for message in [
