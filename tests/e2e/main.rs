@@ -30,6 +30,7 @@ mod run;
 mod serve;
 mod sessions;
 mod settings;
+mod surroundings;
 mod terminal;
 mod tui;
 mod walk;

@@ -157,8 +157,16 @@ impl<'a> Terminal<'a> {
 
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
         let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
+        // A new size is drawn from scratch: nothing of before is counted on, and the model of the
+        // terminal cannot write beside a wide character that a cut has left half of.
+        let screen = self.parser.screen();
+        let modes =
+            [(screen.alternate_screen(), "\x1b[?1049h"), (screen.hide_cursor(), "\x1b[?25l")];
+        self.parser = vt100::Parser::new(rows, columns, 0);
+        for (_, on) in modes.iter().filter(|(is_on, _)| *is_on) {
+            self.parser.process(on.as_bytes());
+        }
         self.master.resize(size).unwrap();
-        self.parser.screen_mut().set_size(rows, columns);
     }
 
     pub(crate) fn pid(&self) -> i32 {

@@ -124,9 +124,11 @@ impl App {
     }
 
     pub(super) fn resized(&mut self) {
+        // Even to the size that is known: a pane that was made small and large again in between
+        // has lost what was drawn.
+        self.redraw();
         let (columns, rows) = guard::size();
         if (columns, rows) != self.model.size {
-            self.screen.reset(columns, rows);
             self.take(Msg::Resized(columns, rows), Dirty::Now);
         }
     }

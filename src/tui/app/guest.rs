@@ -243,7 +243,6 @@ impl App {
         if let Some(input) = &self.input {
             self.reader = Some(Reader::start(input.clone())?);
         }
-        self.redraw();
         self.resized();
         Ok(())
     }

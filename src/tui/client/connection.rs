@@ -427,6 +427,8 @@ pub(super) fn failure(error: &Error) -> Failure {
                     Value::Array(lines) => {
                         detail.extend(lines.iter().filter_map(Value::as_str).map(str::to_owned));
                     }
+                    // What the message says already is not said again.
+                    Value::String(text) if error.message.contains(text.trim()) => {}
                     Value::String(text) => detail.push(format!("{key}: {text}")),
                     Value::Null => {}
                     other => detail.push(format!("{key}: {other}")),
@@ -443,6 +445,13 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+
+    #[test]
+    fn what_the_message_of_an_error_says_is_not_said_again_below_it() {
+        let data = json!({"details": "the engine ended (exit status: 9)", "kind": "engine_exited"});
+        let error = Error::new(-32603, "the engine ended (exit status: 9)").data(data);
+        assert_eq!(failure(&error).detail, ["kind: engine_exited"]);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn an_agent_that_never_answers_initialize_is_told_with_what_it_says() {

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::theme::Theme;
 use super::transcript::TranscriptView;
-use super::{widgets, width};
+use super::{markdown, widgets, width};
 use crate::tui::model::form::{Field, FieldKind, Form, FormRow};
 use crate::tui::model::permission::BodyPart;
 use crate::tui::model::{Ask, Body, Model};
@@ -74,27 +74,32 @@ pub(super) fn draw(
 
 /// What can be pressed where the focus is.
 fn hints(area: Rect, form: &Form, armed: bool, most: usize, theme: &Theme, buf: &mut Buffer) {
+    let narrow = area.width < 50;
     let mut hints = if armed {
         match form.focused() {
             FormRow::Option(f, _) => match form.fields.get(f).map(|f| &f.kind) {
                 Some(FieldKind::Many { .. }) => vec!["Space marks", "Enter goes on"],
+                _ if narrow => vec!["Enter chooses", "Esc cancels"],
                 _ => vec!["Enter or a number chooses"],
             },
             FormRow::Input(f) => match form.fields.get(f).map(|f| &f.kind) {
                 Some(FieldKind::Switch(_)) => vec!["Space turns it", "Enter goes on"],
+                _ if narrow => vec!["Enter goes on", "Esc cancels"],
                 _ => vec!["type", "Enter goes on", "Ctrl-J new line"],
             },
+            FormRow::Submit if narrow => vec!["Enter sends", "Esc cancels"],
             FormRow::Submit => vec!["Enter sends the answers"],
+            FormRow::Decline if narrow => vec!["Enter declines", "Esc cancels"],
             FormRow::Decline => vec!["Enter declines to answer"],
         }
     } else {
         vec!["keys count after a moment without typing…"]
     };
-    if armed {
+    if armed && !narrow {
         hints.extend(["↑↓ Tab move", "Esc cancels"]);
-        if most > 0 {
-            hints.push("PgUp PgDn scroll");
-        }
+    }
+    if armed && most > 0 {
+        hints.push("PgUp PgDn scroll");
     }
     let hints: Vec<String> = hints.into_iter().map(str::to_owned).collect();
     widgets::frame_hints(area, &hints, theme, buf);
@@ -181,7 +186,8 @@ fn heading(form: &Form, i: usize, field: &Field, columns: u16, theme: &Theme, ou
     if let Some(problem) = form.problem.as_ref().filter(|p| p.field == i) {
         spans.push(Span::styled(format!("  {}", problem.message), theme.error));
     }
-    out.lines.push(Line::from(spans));
+    // The title is often the question itself: all of it is shown.
+    out.lines.extend(markdown::wrap_line(&Line::from(spans), usize::from(columns)));
     if !field.description.is_empty() {
         out.lines.extend(widgets::wrapped(&field.description, columns, theme.dim));
     }

@@ -183,6 +183,8 @@ fn too_small(screen: Rect, theme: &Theme, buf: &mut Buffer) -> Drawn {
 #[cfg(test)]
 mod list_tests;
 #[cfg(test)]
+mod report_tests;
+#[cfg(test)]
 mod style_tests;
 #[cfg(test)]
 mod tests;

@@ -122,7 +122,7 @@ pub(super) fn screens(name: &str, mut make: impl FnMut() -> Model) -> Vec<((u16,
     out
 }
 
-fn asked(options: usize, command: &str) -> Model {
+pub(super) fn asked(options: usize, command: &str) -> Model {
     let mut model = ready();
     keys(&mut model, "clean up<ret>");
     let all = [

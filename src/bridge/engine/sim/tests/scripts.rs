@@ -14,6 +14,16 @@ fn every_script_is_picked_by_its_name_and_its_keywords() {
 }
 
 #[test]
+fn what_the_list_of_scripts_names_can_be_typed_as_it_stands_there() {
+    let library = Library::new(&[]).unwrap();
+    let menu = library.menu();
+    let named = menu.lines().filter_map(|line| line.strip_prefix("- `")?.split('`').next());
+    for name in named {
+        assert_eq!(library.pick(name).unwrap().name, name);
+    }
+}
+
+#[test]
 fn anything_else_gets_the_menu() {
     let library = Library::new(&[]).unwrap();
     assert_eq!(library.pick("what is the weather").unwrap().name, "menu");

@@ -21,16 +21,28 @@ fn pieces() -> Vec<String> {
     all.chunks(37).map(|piece| piece.iter().collect()).collect()
 }
 
-/// Streams into a terminal of this size. Checks every frame; returns the terminal.
+/// Streams an answer into a terminal of this size.
 fn stream(width: u16, height: u16) -> (vt100::Parser, Transcript) {
+    stream_with(width, height, &pieces(), |t, piece| {
+        say(t, Role::Assistant, piece, 0);
+    })
+}
+
+/// Streams into a terminal of this size. Checks every frame; returns the terminal.
+fn stream_with(
+    width: u16,
+    height: u16,
+    pieces: &[String],
+    mut add: impl FnMut(&mut Transcript, &str),
+) -> (vt100::Parser, Transcript) {
     let mut t = Transcript::new();
     t.begin_turn("go", vec![], 0);
     let mut screen = Screen::new(width, height);
     let mut cells = Cells::new(width, height);
     let mut terminal = vt100::Parser::new(height, width, 0);
     let mut out = Vec::new();
-    for (n, piece) in pieces().iter().enumerate() {
-        say(&mut t, Role::Assistant, piece, 0);
+    for (n, piece) in pieces.iter().enumerate() {
+        add(&mut t, piece);
         if n % 7 != 0 {
             continue;
         }
@@ -190,6 +202,80 @@ fn a_stream_of_two_thousand_lines_only_writes_what_changed_and_ends_as_drawn_at_
         assert_eq!(rows_of(&streamed, width), rows_of(&once, width), "{width}x{height}");
         assert_eq!(looks_of(&streamed), looks_of(&once), "{width}x{height}");
         assert_eq!(streamed.screen().scrollback(), 0);
+    }
+}
+
+#[test]
+fn a_command_that_prints_more_than_the_screen_has_never_clears_it() {
+    let lines: Vec<String> = (0..1_000)
+        .map(|n| format!("\u{1b}[3{}m{n}\u{1b}[0m compiled 模块 ✅ {n}\r\n", n % 8))
+        .collect();
+    for (width, height) in [(80, 24), (40, 12)] {
+        let printed = |t: &mut Transcript, piece: &str| {
+            t.terminal_output("c", piece);
+            t.tool("c", None, 0, |card, _| {
+                card.placeholder = false;
+                "make".clone_into(&mut card.title);
+                card.kind = ToolKind::Execute;
+                card.status = ToolStatus::Running;
+                card.parts = vec![ToolPart::Terminal("c".to_owned())];
+            });
+        };
+        let (terminal, t) = stream_with(width, height, &lines, printed);
+        assert!(terminal.screen().contents().contains("999 compiled 模块"), "{width}");
+        // Unfolded it is taller than the screen, and scrolls like any text.
+        let mut screen = Screen::new(width, height);
+        screen.view.expand_all(true);
+        assert!(screen.draw(&t).contains("999 compiled 模块"));
+    }
+}
+
+/// Pieces of rows, whose width this program, a multiplexer and a terminal may see differently.
+fn doubtful() -> impl proptest::prelude::Strategy<Value = String> {
+    use proptest::prelude::*;
+    let piece = prop_oneof![
+        "[a-z ]{1,6}",
+        Just("中文".to_owned()),
+        Just("한".to_owned()),
+        Just("⚠\u{fe0f}".to_owned()),
+        Just("⚠".to_owned()),
+        Just("👩‍🔬".to_owned()),
+        Just("👍🏽".to_owned()),
+        Just("🇩🇪".to_owned()),
+        Just("e\u{301}".to_owned()),
+        Just("✅".to_owned()),
+    ];
+    proptest::collection::vec(piece, 0..10).prop_map(|pieces| pieces.concat())
+}
+
+proptest::proptest! {
+    /// The terminal's model here takes joined symbols apart and knows no variation selectors, as
+    /// some terminals do: its widths are other ones than ours.
+    #[test]
+    fn a_width_that_is_seen_differently_smears_neither_its_row_nor_the_next(
+        frames in proptest::collection::vec(proptest::collection::vec(doubtful(), 5), 1..5),
+    ) {
+        let area = Rect::new(0, 0, 30, 5);
+        let mut cells = Cells::new(30, 5);
+        let mut terminal = vt100::Parser::new(5, 30, 0);
+        for rows in &frames {
+            for (y, text) in rows.iter().enumerate() {
+                let line = Line::raw(crate::tui::view::width::truncate(text, 24, ""));
+                let y = u16::try_from(y).unwrap();
+                let slot = Slot { x: 0, y, width: 26 };
+                super::super::rows::draw(cells.buffer(), slot, &line);
+                cells.buffer().set_string(28, y, format!("{y}|"), ratatui::style::Style::new());
+            }
+            let mut out = Vec::new();
+            cells.flush(&mut out, None, false).unwrap();
+            terminal.process(&out);
+            for y in 0..area.height {
+                let end: String = (28..30)
+                    .filter_map(|x| Some(terminal.screen().cell(y, x)?.contents().to_owned()))
+                    .collect();
+                proptest::prop_assert_eq!(end, format!("{}|", y), "{:?}", rows);
+            }
+        }
     }
 }
 

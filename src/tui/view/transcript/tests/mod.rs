@@ -297,11 +297,20 @@ fn control_sequences_in_output_never_reach_a_cell() {
 
 #[test]
 fn colours_of_output_survive_wrapping_at_the_edge() {
-    let mut t = Transcript::new();
-    let line = format!("{}\u{1b}[31mred\u{1b}[0m tail", "x".repeat(73));
-    call(&mut t, &Call { output: &line, title: "t", ..Call::default() }, 0);
-    let text = Screen::new(80, 10).draw(&t);
-    assert!(!text.contains("[31m") && !text.contains("[0m"), "{text}");
+    let red = Theme::default()
+        .printed(ratatui::style::Style::new().fg(ratatui::style::Color::Indexed(1)));
+    for before in 60..82 {
+        let mut t = Transcript::new();
+        let line = format!("{}\u{1b}[31mredred\u{1b}[0m tail", "x".repeat(before));
+        call(&mut t, &Call { output: &line, title: "t", ..Call::default() }, 0);
+        let mut screen = Screen::new(80, 10);
+        let text = screen.draw(&t);
+        assert!(!text.contains("[31m") && !text.contains("[0m"), "{text}");
+        let buf = screen.buffer(&t);
+        let coloured = buf.content.iter().filter(|cell| Some(cell.fg) == red.fg);
+        let coloured: String = coloured.map(ratatui::buffer::Cell::symbol).collect();
+        assert_eq!(coloured, "redred", "{before} cells before it");
+    }
 }
 
 fn long(blocks: usize) -> Transcript {
