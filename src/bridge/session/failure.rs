@@ -3,15 +3,61 @@
 
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::{Error as AcpError, ErrorCode};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::bridge::engine::{EngineError, RpcError};
 use crate::bridge::translate::error as turn_error;
 
-/// Reads a reply; one that is no JSON value is a failure of the engine's.
+/// Reads a reply without the conversation in it: a snapshot brings the whole one with it, and nobody
+/// reads it there. A reply that is no JSON value is a failure of the engine's.
 pub(crate) fn parse(raw: &RawValue) -> Result<Value, EngineError> {
+    match serde_json::from_str(raw.get()) {
+        Ok(Lean(fields)) => Ok(Value::Object(fields)),
+        Err(_) => parse_whole(raw),
+    }
+}
+
+/// Reads a reply, messages included.
+pub(crate) fn parse_whole(raw: &RawValue) -> Result<Value, EngineError> {
     serde_json::from_str(raw.get()).map_err(|e| broken("reply", &e.to_string()))
+}
+
+/// An object without its `messages`, its `snapshot` without those.
+struct Lean(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Lean {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Lean;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Lean, A::Error> {
+                let mut fields = Map::new();
+                while let Some(key) = from.next_key::<String>()? {
+                    let value = match key.as_str() {
+                        "messages" => {
+                            from.next_value::<IgnoredAny>()?;
+                            continue;
+                        }
+                        "snapshot" => {
+                            let inner = from.next_value::<Option<Lean>>()?;
+                            inner.map_or(Value::Null, |it| Value::Object(it.0))
+                        }
+                        _ => from.next_value()?,
+                    };
+                    fields.insert(key, value);
+                }
+                Ok(Lean(fields))
+            }
+        }
+        from.deserialize_map(Fields)
+    }
 }
 
 /// The engine's code for account models without an account (engine protocol section 1).
@@ -76,6 +122,25 @@ pub(crate) fn from_schema(error: acp::Error) -> AcpError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reply_is_read_without_the_conversation_in_it_whatever_its_form() {
+        for (reply, read) in [
+            (
+                json!({"a": [1], "messages": [{"big": 1}], "snapshot": {"messages": [2], "session": {"messages": 3}}}),
+                json!({"a": [1], "snapshot": {"session": {"messages": 3}}}),
+            ),
+            (json!({"snapshot": null}), json!({"snapshot": null})),
+            (json!({"snapshot": [1], "messages": []}), json!({"snapshot": [1], "messages": []})),
+            (json!([1]), json!([1])),
+            (json!("text"), json!("text")),
+            (Value::Null, Value::Null),
+        ] {
+            let raw = RawValue::from_string(reply.to_string()).unwrap();
+            assert_eq!(parse(&raw).unwrap(), read);
+            assert_eq!(parse_whole(&raw).unwrap(), reply);
+        }
+    }
 
     #[test]
     fn an_engine_that_lacks_a_sign_in_is_told_as_auth_required() {

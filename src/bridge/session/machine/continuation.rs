@@ -170,7 +170,7 @@ pub(crate) enum Cont {
     },
     Fork(Box<super::extensions::ForkWish>),
     /// The next part of a history.
-    ReplayOn(Box<super::history::Replaying>),
+    ReplayOn(Box<super::history::Loading>),
     Compact,
     CompactDeadline,
     Goal,

@@ -1,4 +1,4 @@
-//! PURE. Reads behind the stream: the history for `session/load`, the diff of an edit (its result
+//! PURE. Reads behind the stream: the history for `session/load` (told from the first reply that has it), the diff of an edit (its result
 //! does not carry it) and the to-do list (written some time after the tool's result).
 
 use std::collections::BTreeSet;
@@ -8,17 +8,18 @@ use agent_client_protocol::Error as AcpError;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::link::OpenKind;
+use super::link::{OpenKind, Waiter};
 use super::{Cont, Effect, Machine, ReqId, Token, Want, invalid_params};
 use crate::bridge::engine::EngineError;
 use crate::bridge::session::failure;
-use crate::bridge::translate::replay::{Replay, ReplayError, Wanted};
+use crate::bridge::translate::replay::{Growth, Replay, ReplayError, Wanted};
 
 /// The engine writes to-dos a little after the result.
 const TODOS_AGAIN: Duration = Duration::from_millis(600);
-/// Two reads that do not grow, this far apart, mean that the history is whole.
+/// A read that brings nothing new, this long after the one before, means that the history is whole.
+/// Until then it is told as far as it is known. No event says it.
 const SETTLE_GAP: Duration = Duration::from_millis(300);
-/// However much is still coming, it is shown after this long.
+/// However much is still coming, the load is answered after this long.
 const SETTLE_WITHIN: u64 = 30_000;
 
 /// Reads that are under way for the live stream. At most one of each kind.
@@ -30,28 +31,24 @@ pub(crate) struct FollowUps {
     todos_dirty: bool,
     todos_again: Option<Token>,
     replaying: usize,
+    /// The answer to a resume, while somebody waits who wants the history that is in it.
+    resumed: Option<Box<RawValue>>,
 }
 
 /// How much history is told before the client is waited for (bytes of the engine's text).
 const PORTION: usize = 128 * 1024;
 
-/// A history that is being told.
-#[derive(Debug)]
-pub(crate) struct Replaying {
-    req: ReqId,
-    replay: Replay<Box<str>>,
-    earlier: bool,
-}
-
-/// A history that is being read.
+/// A history that is being read and told.
 #[derive(Debug)]
 pub(crate) struct Loading {
     req: ReqId,
     wanted: Wanted,
     since: u64,
-    /// Messages in the read before.
-    seen: Option<usize>,
     retried: bool,
+    /// What is known of it.
+    replay: Option<Replay>,
+    /// It grows no more.
+    settled: bool,
 }
 
 impl Machine {
@@ -90,7 +87,7 @@ impl Machine {
 
     pub(crate) fn on_diffs(&mut self, reply: Result<Box<RawValue>, EngineError>) {
         let wanted = std::mem::take(&mut self.follow.diffs);
-        if let Ok(answer) = reply.and_then(|raw| failure::parse(&raw)) {
+        if let Ok(answer) = reply.and_then(|raw| failure::parse_whole(&raw)) {
             let messages = answer.get("messages").and_then(Value::as_array);
             let parts =
                 messages.into_iter().flatten().filter_map(|m| m.get("parts")?.as_array()).flatten();
@@ -138,8 +135,7 @@ impl Machine {
         }
     }
 
-    /// Begins `session/load`: the history has to settle first, as a freshly resumed session hands
-    /// out a growing prefix.
+    /// Begins `session/load`.
     pub(crate) fn load_history(&mut self, req: ReqId, limit: Option<usize>) {
         let turn_active = self.turn.is_some() || self.stream.foreign_runs();
         self.load(req, Wanted { limit, before: None, turn_active });
@@ -151,12 +147,38 @@ impl Machine {
     }
 
     fn load(&mut self, req: ReqId, wanted: Wanted) {
-        self.read_history(Loading { req, wanted, since: self.now.ms, seen: None, retried: false });
+        let since = self.now.ms;
+        let mut loading =
+            Loading { req, wanted, since, retried: false, replay: None, settled: false };
+        let resumed = self.follow.resumed.take();
+        loading.replay = resumed
+            .and_then(|snapshot| Replay::new(snapshot.into(), loading.wanted.clone()).ok())
+            .filter(|replay| replay.total() > 0);
+        if loading.replay.is_some() {
+            self.tell_history(loading, Growth::Some);
+        } else {
+            self.read_history(loading);
+        }
     }
 
+    /// Keeps the answer to a resume for whoever loads the session: it has the history in it.
+    pub(crate) fn keep_resumed(&mut self, snapshot: Box<RawValue>) {
+        let loads = self.link.waiting.iter().any(|waiter| matches!(waiter, Waiter::Load { .. }));
+        self.follow.resumed = loads.then_some(snapshot);
+    }
+
+    /// Nobody is left who would need it.
+    pub(crate) fn forget_resumed(&mut self) {
+        self.follow.resumed = None;
+    }
+
+    /// Reads the history, or what may have been added to what is known of it.
     pub(crate) fn read_history(&mut self, loading: Loading) {
         let Some(sid) = self.engine_sid() else { return };
-        let params = json!({"sessionId": sid});
+        let params = match loading.replay.as_ref().and_then(Replay::anchor) {
+            Some(anchor) => json!({"sessionId": sid, "afterMessageId": anchor}),
+            None => json!({"sessionId": sid}),
+        };
         self.call("session/messages", params, Cont::History(Box::new(loading)));
     }
 
@@ -174,43 +196,57 @@ impl Machine {
             }
             Err(error) => return self.respond(loading.req, Err(failure::to_acp(&error))),
         };
-        let replay = match Replay::new(Box::<str>::from(raw), loading.wanted.clone()) {
-            Ok(replay) => replay,
+        // What a turn adds is told as it happens, and an engine that runs one has read everything.
+        let begun = !loading.wanted.turn_active
+            && (self.turn.is_some() || self.stream.foreign_runs());
+        let growth = match &mut loading.replay {
+            Some(_) if begun => Ok(Growth::None),
+            Some(replay) => replay.absorb(raw.into()),
+            None => Replay::new(raw.into(), loading.wanted.clone()).map(|replay| {
+                loading.replay = Some(replay);
+                Growth::Some
+            }),
+        };
+        match growth {
+            Ok(growth) => self.tell_history(loading, growth),
             Err(error @ ReplayError::CursorExpired) => {
-                return self.respond(loading.req, Err(invalid_params(error.to_string())));
+                self.respond(loading.req, Err(invalid_params(error.to_string())));
             }
             Err(error) => {
-                return self
-                    .respond(loading.req, Err(AcpError::internal_error().data(error.to_string())));
+                self.respond(loading.req, Err(AcpError::internal_error().data(error.to_string())));
             }
-        };
-        let count = replay.total();
-        let late = self.now.ms.saturating_sub(loading.since) >= SETTLE_WITHIN;
-        // An empty read after one that was not is a failed read.
-        let settled = loading.seen.is_some_and(|seen| count <= seen && (count > 0 || seen == 0));
-        if !settled && !late && !self.link.hydrated {
-            loading.seen = Some(loading.seen.map_or(count, |seen| seen.max(count)));
-            self.timer(SETTLE_GAP, Cont::HistoryAgain(Box::new(loading)));
-            return;
         }
-        self.link.hydrated = true;
-        self.follow.replaying += 1;
-        let earlier = loading.wanted.before.is_some();
-        self.replay_on(Replaying { req: loading.req, replay, earlier });
+    }
+
+    fn tell_history(&mut self, mut loading: Loading, growth: Growth) {
+        let late = self.now.ms.saturating_sub(loading.since) >= SETTLE_WITHIN;
+        loading.settled = growth == Growth::None || late || self.link.hydrated;
+        self.link.hydrated |= loading.settled;
+        // A part of it, or a turn that runs, can be told when its end is known.
+        let in_parts = loading.wanted.limit.is_none() && !loading.wanted.turn_active;
+        if loading.settled || in_parts {
+            self.follow.replaying += 1;
+            self.replay_on(loading);
+        } else {
+            self.read_later(loading);
+        }
+    }
+
+    fn read_later(&mut self, loading: Loading) {
+        self.timer(SETTLE_GAP, Cont::HistoryAgain(Box::new(loading)));
     }
 
     /// Tells the next part. A client that reads slowly is waited for between two parts, so that a
     /// history of any length needs little memory beside the engine's text.
-    pub(crate) fn replay_on(&mut self, mut replaying: Replaying) {
+    pub(crate) fn replay_on(&mut self, mut loading: Loading) {
         let mut told = 0;
         while told < PORTION {
-            let Some((size, updates)) = replaying.replay.next(&self.target) else {
-                return self.replayed(&replaying);
-            };
+            let next = loading.replay.as_mut().and_then(|replay| replay.next(&self.target));
+            let Some((size, updates)) = next else { return self.replayed(loading) };
             told += size;
             self.out.extend(updates.into_iter().map(|update| Effect::Update(Box::new(update))));
         }
-        let token = self.token(Cont::ReplayOn(Box::new(replaying)));
+        let token = self.token(Cont::ReplayOn(Box::new(loading)));
         self.emit(Effect::Room { token });
     }
 
@@ -219,13 +255,20 @@ impl Machine {
         self.follow.replaying > 0
     }
 
-    fn replayed(&mut self, done: &Replaying) {
+    /// All that is known was told.
+    fn replayed(&mut self, mut loading: Loading) {
         self.follow.replaying = self.follow.replaying.saturating_sub(1);
-        let meta = done.replay.meta();
-        if done.earlier {
-            return self.respond(done.req, Ok(json!({"replayMeta": meta})));
+        if !loading.settled {
+            if let Some(replay) = &mut loading.replay {
+                replay.forget_told();
+            }
+            return self.read_later(loading);
         }
-        self.read_tail(done.req, meta);
+        let meta = loading.replay.as_ref().map_or(Value::Null, Replay::meta);
+        if loading.wanted.before.is_some() {
+            return self.respond(loading.req, Ok(json!({"replayMeta": meta})));
+        }
+        self.read_tail(loading.req, meta);
     }
 
     /// What stands beside the messages: to-dos and the ring, told before the answer.

@@ -109,9 +109,10 @@ impl Machine {
     }
 
     pub(crate) fn on_resumed(&mut self, retried: bool, reply: Result<Box<RawValue>, EngineError>) {
-        match reply.and_then(|raw| failure::parse(&raw)) {
-            Ok(snapshot) => {
+        match reply.and_then(|raw| Ok((failure::parse(&raw)?, raw))) {
+            Ok((snapshot, raw)) => {
                 self.link.hydrated = false;
+                self.keep_resumed(raw);
                 self.adopt_snapshot(&snapshot);
                 self.subscribe();
             }
@@ -197,6 +198,7 @@ impl Machine {
     }
 
     fn fail_waiters(&mut self, error: &AcpError) {
+        self.forget_resumed();
         self.link.state = LinkState::Down;
         self.link.deaf = Deaf::No;
         for waiter in std::mem::take(&mut self.link.waiting) {
@@ -238,10 +240,12 @@ impl Machine {
                 Waiter::Job(running) => self.run_job(running),
             }
         }
+        self.forget_resumed();
     }
 
     /// The session is no longer loaded (evicted, or its engine is gone): the next use resumes it.
     pub(crate) fn link_lost(&mut self) {
+        self.forget_resumed();
         self.link.state = LinkState::Down;
         self.stream.reset();
         self.servers_unchecked();

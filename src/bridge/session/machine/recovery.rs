@@ -177,7 +177,7 @@ impl Machine {
             return;
         };
         let anchored = turn.anchor.is_some();
-        let messages = match reply.and_then(|raw| failure::parse(&raw)) {
+        let messages = match reply.and_then(|raw| failure::parse_whole(&raw)) {
             Ok(answer) => {
                 answer.get("messages").and_then(Value::as_array).cloned().unwrap_or_default()
             }

@@ -34,6 +34,48 @@ pub(super) fn updates(message: &Value, place: Place, target: &Target) -> Vec<acp
     }
 }
 
+/// What a message that was told as `told` has to say beyond that now.
+pub(super) fn rest(
+    told: Vec<acp::SessionUpdate>,
+    now: Vec<acp::SessionUpdate>,
+) -> Vec<acp::SessionUpdate> {
+    let mut told = told.into_iter();
+    now.into_iter()
+        .filter_map(|update| match told.next() {
+            Some(before) if before == update => None,
+            Some(before) => Some(beyond(&before, update)),
+            None => Some(update),
+        })
+        .collect()
+}
+
+fn beyond(before: &acp::SessionUpdate, now: acp::SessionUpdate) -> acp::SessionUpdate {
+    use acp::SessionUpdate as It;
+    match (before, now) {
+        (It::AgentMessageChunk(before), It::AgentMessageChunk(now)) => {
+            It::AgentMessageChunk(longer(before, now))
+        }
+        (It::AgentThoughtChunk(before), It::AgentThoughtChunk(now)) => {
+            It::AgentThoughtChunk(longer(before, now))
+        }
+        (It::ToolCall(before), It::ToolCall(now)) if before.tool_call_id == now.tool_call_id => {
+            It::ToolCallUpdate(now.into())
+        }
+        (_, now) => now,
+    }
+}
+
+/// Text that only grew is told from where it ended.
+fn longer(before: &acp::ContentChunk, mut now: acp::ContentChunk) -> acp::ContentChunk {
+    if let (acp::ContentBlock::Text(before), acp::ContentBlock::Text(now)) =
+        (&before.content, &mut now.content)
+        && let Some(more) = now.text.strip_prefix(&before.text)
+    {
+        now.text = more.to_owned();
+    }
+    now
+}
+
 struct Teller<'a> {
     id: String,
     place: Place,

@@ -16,7 +16,7 @@ fn assistant(id: &str, parts: Value) -> Value {
 fn told(messages: Vec<Value>, wanted: Wanted) -> (Vec<Value>, Value) {
     let reply = json!({ "messages": messages }).to_string();
     let target = Target { cwd: Some("/w".into()), ..Target::default() };
-    let mut replay = Replay::new(reply.as_str(), wanted).unwrap();
+    let mut replay = Replay::new(reply.as_str().into(), wanted).unwrap();
     let mut updates = Vec::new();
     while let Some((_, told)) = replay.next(&target) {
         updates.extend(told.into_iter().map(|u| serde_json::to_value(u).unwrap()));
@@ -208,10 +208,10 @@ fn what_cannot_be_read_is_left_out_and_ids_are_made() {
         (&json!("hist_0"), &json!("histtool_hist_1_0"))
     );
     assert!(matches!(
-        Replay::new("{\"messages\": 1}", Wanted::default()),
+        Replay::new("{\"messages\": 1}".into(), Wanted::default()),
         Err(ReplayError::Malformed(_))
     ));
-    assert!(Replay::new("{}", Wanted::default()).unwrap().total() == 0);
+    assert!(Replay::new("{}".into(), Wanted::default()).unwrap().total() == 0);
 }
 
 #[test]
@@ -289,14 +289,75 @@ fn a_cursor_that_does_not_fit_is_expired() {
     {
         let wanted = Wanted { before: Some(cursor.to_owned()), ..Wanted::default() };
         assert!(
-            matches!(Replay::new(reply.as_str(), wanted), Err(ReplayError::CursorExpired)),
+            matches!(Replay::new(reply.as_str().into(), wanted), Err(ReplayError::CursorExpired)),
             "{cursor}"
         );
     }
 }
 
+fn reply(messages: &[Value]) -> Box<str> {
+    json!({ "messages": messages }).to_string().into()
+}
+
+/// What is told now: ids and texts.
+fn tell(replay: &mut Replay) -> Vec<String> {
+    let mut told = Vec::new();
+    while let Some((_, updates)) = replay.next(&Target::default()) {
+        told.extend(updates.into_iter().map(|u| {
+            let u = serde_json::to_value(u).unwrap();
+            let id = u["messageId"].as_str().or(u["toolCallId"].as_str()).unwrap();
+            let text = u["content"]["text"].as_str().or(u["status"].as_str()).unwrap_or("-");
+            format!("{id} {text}")
+        }));
+    }
+    told
+}
+
 #[test]
-fn the_anchor_is_the_newest_message() {
-    let reply = json!({"messages": turns()}).to_string();
-    assert_eq!(Replay::new(reply.as_str(), Wanted::default()).unwrap().anchor(), Some("a4"));
+fn a_history_that_grows_is_told_as_far_as_it_is_known_and_nothing_twice() {
+    let words = |text: &str| assistant("a1", json!([{"type": "text", "text": text}]));
+    let tool = |status: &str| json!({"type": "tool", "callID": "c1", "tool": "Read", "state": {"status": status}});
+    let mut replay =
+        Replay::new(reply(&[user("u1", "one"), words("be")]), Wanted::default()).unwrap();
+    assert_eq!(tell(&mut replay), ["u1 one", "a1 be"]);
+    assert_eq!(replay.anchor(), Some("u1"));
+    replay.forget_told();
+    // The last message was not whole.
+    let whole = assistant("a1", json!([{"type": "text", "text": "begun"}, tool("running")]));
+    assert_eq!(replay.absorb(reply(&[whole])).unwrap(), Growth::Some);
+    assert_eq!(tell(&mut replay), ["a1 gun", "c1 in_progress"]);
+    let done = assistant("a1", json!([{"type": "text", "text": "begun"}, tool("completed")]));
+    let more = [done.clone(), user("u2", "two")];
+    assert_eq!(replay.absorb(reply(&more)).unwrap(), Growth::Some);
+    assert_eq!(tell(&mut replay), ["c1 completed", "u2 two"]);
+    assert_eq!(replay.anchor(), Some("a1"));
+    assert_eq!(replay.absorb(reply(&more[1..])).unwrap(), Growth::None);
+    // A store that does not know the anchor hands out everything.
+    let all = [user("u1", "one"), done, user("u2", "two")];
+    assert_eq!(replay.absorb(reply(&all)).unwrap(), Growth::None);
+    assert_eq!(replay.absorb(reply(&[])).unwrap(), Growth::Lost);
+    assert_eq!((tell(&mut replay).len(), replay.total(), replay.is_told()), (0, 3, true));
+    assert_eq!(replay.meta()["replayedTurns"], 2);
+}
+
+#[test]
+fn a_history_without_ids_is_read_as_a_whole_again() {
+    let message = |text: &str| json!({"info": {"role": "user"}, "parts": [{"type": "text", "text": text}]});
+    let mut replay = Replay::new(reply(&[message("one")]), Wanted::default()).unwrap();
+    assert_eq!((tell(&mut replay), replay.anchor()), (vec!["hist_0 one".to_owned()], None));
+    let more = [message("one"), message("two")];
+    assert_eq!(replay.absorb(reply(&more)).unwrap(), Growth::Some);
+    assert_eq!((tell(&mut replay), replay.anchor()), (vec!["hist_1 two".to_owned()], None));
+    assert_eq!(replay.absorb(reply(&more)).unwrap(), Growth::None);
+    assert_eq!(replay.absorb(reply(&[])).unwrap(), Growth::Lost);
+}
+
+#[test]
+fn the_newest_part_of_a_growing_history_ends_where_the_history_does() {
+    let wanted = Wanted { limit: Some(2), ..Wanted::default() };
+    let mut replay = Replay::new(reply(&turns()[..4]), wanted).unwrap();
+    assert_eq!(replay.absorb(reply(&turns()[3..])).unwrap(), Growth::Some);
+    assert_eq!(tell(&mut replay).len(), 2);
+    assert_eq!(replay.meta()["totalMessages"], turns().len());
+    assert_eq!(replay.meta()["hasMore"], true);
 }

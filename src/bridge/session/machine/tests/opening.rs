@@ -16,12 +16,12 @@ fn open(replay: bool) -> Request {
 }
 
 #[test]
-fn a_load_waits_until_the_history_stops_growing_and_answers_after_it() {
+fn a_load_tells_what_there_is_and_answers_when_the_history_stops_growing() {
     let mut b = known();
     let req = b.request(open(true));
     let token = b.open_call("session/messages");
     b.reply(token, Ok(json!({"messages": [message("m1", "user", "question")]})));
-    assert!(b.response(req).is_none());
+    assert_eq!((b.updates.len(), b.response(req).is_none()), (1, true));
     let both = json!({"messages": [message("m1", "user", "question"), message("m2", "assistant", "answer")]});
     for _ in 0..2 {
         b.pass(300);
@@ -40,12 +40,8 @@ fn a_long_history_is_told_in_parts_and_each_waits_for_the_client() {
     let long = "x".repeat(50_000);
     let messages: Vec<Value> =
         (0..20).map(|n| message(&format!("m{n}"), "assistant", &format!("{n}{long}"))).collect();
-    let history = json!({ "messages": messages });
-    for _ in 0..2 {
-        let token = b.open_call("session/messages");
-        b.reply(token, Ok(history.clone()));
-        b.pass(300);
-    }
+    let token = b.open_call("session/messages");
+    b.reply(token, Ok(json!({ "messages": messages })));
     let mut parts = 0;
     while let Some(token) = b.rooms.pop() {
         assert!(b.machine.is_replaying());
@@ -55,6 +51,10 @@ fn a_long_history_is_told_in_parts_and_each_waits_for_the_client() {
         b.step(Input::Timer(token));
     }
     assert_eq!((parts, b.machine.is_replaying()), (6, false));
+    b.pass(300);
+    let token = b.open_call("session/messages");
+    assert_eq!(b.params("session/messages")["afterMessageId"], "m18");
+    b.reply(token, Ok(json!({ "messages": messages[19..] })));
     let told: Vec<String> = b.shown().split(&long).map(str::to_owned).collect();
     let want: Vec<String> = (0..20).map(|n| n.to_string()).chain([String::new()]).collect();
     assert_eq!(told, want);
@@ -62,6 +62,74 @@ fn a_long_history_is_told_in_parts_and_each_waits_for_the_client() {
         b.response(req).unwrap().as_ref().unwrap()["_meta"]["zcode"]["replayMeta"]["replayedMessages"],
         20
     );
+}
+
+#[test]
+fn a_history_is_told_from_the_answer_to_the_resume_and_only_its_end_is_read_again() {
+    let mut b = known();
+    b.by_hand = vec!["session/resume"];
+    let req = b.request(open(true));
+    let token = b.open_call("session/resume");
+    let history = [message("m1", "user", "question"), message("m2", "assistant", "answer")];
+    b.reply(token, Ok(json!({"session": {"sessionId": SID}, "messages": history})));
+    assert_eq!((b.shown().as_str(), b.count("session/messages")), ("answer", 0));
+    assert!(b.response(req).is_none());
+    b.pass(300);
+    let token = b.open_call("session/messages");
+    assert_eq!(b.params("session/messages")["afterMessageId"], "m1");
+    b.reply(token, Ok(json!({"messages": history[1..]})));
+    assert!(b.response(req).unwrap().is_ok());
+    assert_eq!((b.shown().as_str(), b.count("session/messages")), ("answer", 1));
+}
+
+#[test]
+fn a_resume_without_history_in_its_answer_is_followed_by_a_read_at_once() {
+    for snapshot in [
+        json!({"session": {"sessionId": SID}}),
+        json!({"session": {"sessionId": SID}, "messages": []}),
+        json!({"session": {"sessionId": SID}, "messages": "none"}),
+    ] {
+        let mut b = known();
+        b.by_hand = vec!["session/resume"];
+        b.request(open(true));
+        let token = b.open_call("session/resume");
+        b.reply(token, Ok(snapshot));
+        let token = b.open_call("session/messages");
+        b.reply(token, Ok(json!({"messages": [message("m1", "assistant", "answer")]})));
+        assert_eq!(b.shown(), "answer");
+    }
+}
+
+#[test]
+fn what_a_turn_adds_while_a_history_settles_is_not_told_as_history() {
+    let mut b = known();
+    let req = b.request(open(true));
+    let token = b.open_call("session/messages");
+    let history = [message("m1", "user", "question"), message("m2", "assistant", "answer. ")];
+    b.reply(token, Ok(json!({ "messages": history })));
+    b.running("t1");
+    b.text("t1", "live");
+    b.pass(300);
+    let token = b.open_call("session/messages");
+    let more = [history[1].clone(), message("m3", "user", "hello"), message("m4", "assistant", "live")];
+    b.reply(token, Ok(json!({ "messages": more })));
+    assert_eq!(b.shown(), "answer. live");
+    assert!(b.response(req).unwrap().is_ok());
+}
+
+#[test]
+fn a_read_that_lost_what_was_known_settles_nothing() {
+    let mut b = known();
+    let req = b.request(open(true));
+    let history = [message("m1", "user", "question"), message("m2", "assistant", "answer")];
+    for (read, answered) in [(&history[..], false), (&[], false), (&[], false), (&history[1..], true)] {
+        let token = b.open_call("session/messages");
+        b.calls.retain(|(t, ..)| *t != token);
+        b.reply(token, Ok(json!({ "messages": read })));
+        assert_eq!(b.response(req).is_some(), answered, "{read:?}");
+        b.pass(300);
+    }
+    assert_eq!(b.shown(), "answer");
 }
 
 #[test]
