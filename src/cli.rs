@@ -374,9 +374,9 @@ pub struct SimEngineArgs {
     /// Further switches, for example `-o seed=1 -o no-batch -o script=FILE`.
     #[arg(short = 'o', long = "option", value_name = "NAME[=VALUE]")]
     pub options: Vec<String>,
-    /// The real engine's own arguments, taken and ignored.
+    /// The real engine's own arguments; an unknown one is refused.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    pub ignored: Vec<String>,
+    pub rest: Vec<String>,
 }
 
 /// Options of `watchdog`.
@@ -444,7 +444,7 @@ mod tests {
             parse("zcode-acp sim-engine --pace 0 app-server --stdio --disallowed-tools X").unwrap();
         let Some(Command::SimEngine(args)) = cli.command else { panic!("not sim-engine") };
         assert_eq!(args.pace, Some(0.0));
-        assert_eq!(args.ignored.len(), 4);
+        assert_eq!(args.rest.len(), 4);
     }
 
     #[test]

@@ -10,10 +10,13 @@ use crate::bridge;
 use crate::bridge::stdio::{Outflow, Stdio};
 use crate::config::Config;
 use crate::error::AppError;
+use crate::process;
 use crate::trace::Trace;
 
 /// Serves until the client closes its end or a signal arrives; both are a clean end.
 pub fn run(config: Config) -> Result<(), AppError> {
+    process::hand_back_large_memory();
+    process::forget_code();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

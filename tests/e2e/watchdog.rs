@@ -43,6 +43,41 @@ fn when_the_owner_is_gone_the_whole_group_is_ended_within_five_seconds() {
     assert!(watchdog.wait().unwrap().success());
 }
 
+/// Kibibytes of code that are resident in a process.
+#[cfg(target_os = "linux")]
+fn resident_code(pid: u32) -> usize {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap();
+    let mut is_code = false;
+    let mut sum = 0;
+    for line in maps.lines() {
+        let mut words = line.split_ascii_whitespace();
+        match (words.next(), words.next()) {
+            (Some("Rss:"), Some(size)) if is_code => sum += size.parse::<usize>().unwrap(),
+            (Some(range), Some(rights)) if range.contains('-') => is_code = rights == "r-xp",
+            _ => {}
+        }
+    }
+    sum
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_watchdog_that_waits_holds_next_to_no_code() {
+    let world = World::new();
+    let mut group = stubborn_group();
+    let mut watchdog = watchdog(&world, &group);
+    // Two megabytes and more are touched on the way to where it waits.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let state = || std::fs::read_to_string(format!("/proc/{}/stat", watchdog.id())).unwrap();
+    while !state().contains(") S ") || resident_code(watchdog.id()) > 1024 {
+        assert!(Instant::now() < deadline, "{} KiB", resident_code(watchdog.id()));
+        std::thread::yield_now();
+    }
+    drop(watchdog.stdin.take());
+    assert!(watchdog.wait().unwrap().success());
+    group.wait().unwrap();
+}
+
 #[test]
 fn after_a_farewell_the_group_is_left_alone() {
     let world = World::new();

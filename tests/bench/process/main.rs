@@ -24,6 +24,7 @@
 mod bridge;
 mod client;
 mod flood_agent;
+mod inside;
 mod probe;
 mod pty;
 mod relay;
@@ -44,7 +45,10 @@ fn binary() -> String {
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.first().map(String::as_str) {
-        Some("app-server") => return relay::run(),
+        Some("app-server") => {
+            return std::env::var_os(inside::QUIET)
+                .map_or_else(relay::run, |note| inside::run_engine(note.as_ref()));
+        }
         Some("flood-agent") => return flood_agent::run(),
         Some("timed-exec") => return pty::timed_exec(&args[1..]),
         _ => {}

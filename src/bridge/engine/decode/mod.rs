@@ -374,8 +374,10 @@ fn salvage<T: DeserializeOwned + Default>(value: Value) -> T {
     let Value::Object(fields) = value else { return T::default() };
     let fields: Map<String, Value> =
         fields.into_iter().filter(|(_, value)| !value.is_null()).collect();
-    let whole = T::deserialize(&Value::Object(fields.clone()));
-    whole.unwrap_or_else(|_| {
+    // The whole text of a turn may be in it: not copied for the case that something does not fit.
+    let fields = Value::Object(fields);
+    T::deserialize(&fields).unwrap_or_else(|_| {
+        let Value::Object(fields) = fields else { return T::default() };
         let fits = |key: &String, value: &Value| {
             T::deserialize(&Value::Object(Map::from_iter([(key.clone(), value.clone())]))).is_ok()
         };

@@ -152,8 +152,9 @@ impl Options {
 
     /// Reads the arguments of the hidden subcommand.
     pub fn from_cli(args: &SimEngineArgs) -> Result<Self, String> {
+        // What follows the named ones is the real engine's command line, or a switch written without `-o`.
         let switches = args.options.iter().map(|o| format!("--{o}"));
-        let mut options = Self::from_args(switches)?;
+        let mut options = Self::from_args(switches.chain(args.rest.iter().cloned()))?;
         if let Some(profile) = &args.profile {
             options.profile = profile.parse()?;
         }

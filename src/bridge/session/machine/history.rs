@@ -197,8 +197,8 @@ impl Machine {
             Err(error) => return self.respond(loading.req, Err(failure::to_acp(&error))),
         };
         // What a turn adds is told as it happens, and an engine that runs one has read everything.
-        let begun = !loading.wanted.turn_active
-            && (self.turn.is_some() || self.stream.foreign_runs());
+        let begun =
+            !loading.wanted.turn_active && (self.turn.is_some() || self.stream.foreign_runs());
         let growth = match &mut loading.replay {
             Some(_) if begun => Ok(Growth::None),
             Some(replay) => replay.absorb(raw.into()),

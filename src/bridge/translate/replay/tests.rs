@@ -342,7 +342,8 @@ fn a_history_that_grows_is_told_as_far_as_it_is_known_and_nothing_twice() {
 
 #[test]
 fn a_history_without_ids_is_read_as_a_whole_again() {
-    let message = |text: &str| json!({"info": {"role": "user"}, "parts": [{"type": "text", "text": text}]});
+    let message =
+        |text: &str| json!({"info": {"role": "user"}, "parts": [{"type": "text", "text": text}]});
     let mut replay = Replay::new(reply(&[message("one")]), Wanted::default()).unwrap();
     assert_eq!((tell(&mut replay), replay.anchor()), (vec!["hist_0 one".to_owned()], None));
     let more = [message("one"), message("two")];

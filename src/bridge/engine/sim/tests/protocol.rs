@@ -197,3 +197,26 @@ async fn the_end_of_input_is_drained_for_a_tenth_of_a_second() {
     let took = began.elapsed();
     assert!(took >= Duration::from_millis(99) && took < Duration::from_millis(400), "{took:?}");
 }
+
+#[test]
+fn a_switch_that_is_not_known_is_refused_wherever_it_stands() {
+    use clap::Parser as _;
+    let options = |line: &str| {
+        let line = ["zcode-acp", "sim-engine"].into_iter().chain(line.split(' '));
+        let cli = crate::cli::Cli::try_parse_from(line).unwrap();
+        let Some(crate::cli::Command::SimEngine(args)) = cli.command else { panic!("not it") };
+        Options::from_cli(&args)
+    };
+    for (line, named) in [
+        ("--pacce 0 app-server --stdio", "--pacce"),
+        ("app-server --stdio --no-bach", "--no-bach"),
+        ("-o no-bach app-server --stdio", "--no-bach"),
+        ("--pace 0 app-server --stdio extra", "extra"),
+        ("app-server --stdio --disallowed-tools", "--disallowed-tools"),
+    ] {
+        let refused = options(line).unwrap_err();
+        assert!(refused.contains(named), "{line}: {refused}");
+    }
+    let taken = options("--pace 0 app-server --stdio --disallowed-tools X --no-batch").unwrap();
+    assert!(!taken.legacy_batch);
+}

@@ -111,7 +111,8 @@ fn what_a_turn_adds_while_a_history_settles_is_not_told_as_history() {
     b.text("t1", "live");
     b.pass(300);
     let token = b.open_call("session/messages");
-    let more = [history[1].clone(), message("m3", "user", "hello"), message("m4", "assistant", "live")];
+    let more =
+        [history[1].clone(), message("m3", "user", "hello"), message("m4", "assistant", "live")];
     b.reply(token, Ok(json!({ "messages": more })));
     assert_eq!(b.shown(), "answer. live");
     assert!(b.response(req).unwrap().is_ok());
@@ -122,7 +123,9 @@ fn a_read_that_lost_what_was_known_settles_nothing() {
     let mut b = known();
     let req = b.request(open(true));
     let history = [message("m1", "user", "question"), message("m2", "assistant", "answer")];
-    for (read, answered) in [(&history[..], false), (&[], false), (&[], false), (&history[1..], true)] {
+    for (read, answered) in
+        [(&history[..], false), (&[], false), (&[], false), (&history[1..], true)]
+    {
         let token = b.open_call("session/messages");
         b.calls.retain(|(t, ..)| *t != token);
         b.reply(token, Ok(json!({ "messages": read })));
