@@ -2,6 +2,7 @@
 //! Wires parts together and holds no logic of its own. Nothing but protocol goes to stdout.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_client_protocol::ConnectTo as _;
 use tokio::sync::watch;
@@ -13,10 +14,14 @@ use crate::error::AppError;
 use crate::process;
 use crate::trace::Trace;
 
+/// `initialize`, a session, a prompt.
+const FIRST_ANSWERS: usize = 3;
+/// Not while the second prompt may be on its way already.
+const QUIET: Duration = Duration::from_secs(1);
+
 /// Serves until the client closes its end or a signal arrives; both are a clean end.
 pub fn run(config: Config) -> Result<(), AppError> {
     process::hand_back_large_memory();
-    process::forget_code();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -32,6 +37,7 @@ pub fn run(config: Config) -> Result<(), AppError> {
 async fn serve(config: Config) -> Result<(), AppError> {
     let outflow = Outflow::new();
     let transport = Stdio::new(outflow.clone()).traced(Trace::of(&config));
+    tokio::spawn(forget_the_start(outflow.clone()));
     let (stop, stopped) = watch::channel(false);
     let agent = bridge::agent(Arc::new(config)).metered(outflow).stopped_by(stopped);
     let serving = agent.connect_to(transport);
@@ -45,6 +51,13 @@ async fn serve(config: Config) -> Result<(), AppError> {
         }
     };
     ended.map_err(|err| AppError::failed("the connection to the client failed").caused_by(err))
+}
+
+/// Once `initialize`, a session and its first prompt are answered, most of what ran will not run again.
+async fn forget_the_start(outflow: Outflow) {
+    outflow.answered(FIRST_ANSWERS).await;
+    tokio::time::sleep(QUIET).await;
+    process::forget_code();
 }
 
 /// Waits for a signal that asks us to end; returns its name.

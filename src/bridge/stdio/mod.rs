@@ -67,6 +67,8 @@ pub struct Outflow(Arc<Gauge>);
 struct Gauge {
     bytes: AtomicUsize,
     eased: Notify,
+    answers: AtomicUsize,
+    answer: Notify,
 }
 
 impl Outflow {
@@ -90,6 +92,23 @@ impl Outflow {
             }
             eased.await;
         }
+    }
+
+    /// Waits until so many answers have left.
+    pub async fn answered(&self, count: usize) {
+        loop {
+            let answer = self.0.answer.notified();
+            if self.0.answers.load(Ordering::Relaxed) >= count {
+                return;
+            }
+            answer.await;
+        }
+    }
+
+    /// One answer leaves.
+    fn answer(&self) {
+        self.0.answers.fetch_add(1, Ordering::Relaxed);
+        self.0.answer.notify_waiters();
     }
 
     /// An in-process client has handled this many notifications.
@@ -402,6 +421,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                 Poll::Ready(Some(frame)) => {
                     if matches!(&frame, TransportFrame::Single(RawJsonRpcMessage::Response(_))) {
                         self.greeting.answer();
+                        self.outflow.answer();
                     }
                     let buffer = self.unwritten.back();
                     let before = buffer.len();

@@ -155,7 +155,10 @@ impl Translator {
     pub fn on_event(&mut self, event: &SessionEvent, out: &mut Output) {
         let turn = event.turn_id.as_deref();
         match &event.body {
-            SessionBody::TurnStarted(_) => self.texts.begin_turn(),
+            SessionBody::TurnStarted(_) => {
+                self.texts.begin_turn();
+                self.cards.begin_turn();
+            }
             SessionBody::Streaming(stream) => match stream.kind {
                 StreamKind::TextDelta | StreamKind::ReasoningDelta => {
                     let kind = if stream.kind == StreamKind::TextDelta {

@@ -20,6 +20,18 @@ impl Recent {
         self.set.contains(key)
     }
 
+    /// Forgets all but the newest `count`.
+    pub(super) fn keep_newest(&mut self, count: usize) {
+        let surplus = self.order.len().saturating_sub(count);
+        for old in self.order.drain(..surplus) {
+            self.set.remove(&old);
+        }
+        if surplus > 0 {
+            self.set.shrink_to_fit();
+            self.order.shrink_to_fit();
+        }
+    }
+
     pub(super) fn insert(&mut self, key: &str) {
         if !self.set.insert(key.to_owned()) {
             return;
@@ -45,5 +57,9 @@ mod tests {
         }
         assert_eq!(["a", "b", "c"].map(|k| recent.contains(k)), [false, true, true]);
         assert_eq!(recent.order.len(), 2);
+        recent.keep_newest(1);
+        assert_eq!(["a", "b", "c"].map(|k| recent.contains(k)), [false, false, true]);
+        recent.keep_newest(5);
+        assert!(recent.contains("c"));
     }
 }

@@ -9,8 +9,10 @@ use serde_json::Value;
 
 use super::{Output, Target, tool};
 
-/// How many messages are remembered. A stored message older than this is never read again.
+/// How many messages of a turn are remembered. A stored message older than this is never read again.
 const REMEMBERED: usize = 1024;
+/// How many of earlier turns: nothing more is to come of them.
+const EARLIER: usize = 64;
 
 /// Which of the two texts of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +108,10 @@ impl Texts {
         self.segment = 0;
         self.turn_sent = false;
         self.unnamed = None;
+        let surplus = self.order.len().saturating_sub(EARLIER);
+        for old in self.order.drain(..surplus) {
+            self.entries.remove(&old);
+        }
     }
 
     /// Something else was shown: unnamed text after it is another message.
@@ -275,6 +281,27 @@ mod tests {
             }
         }
         found
+    }
+
+    #[test]
+    fn of_earlier_turns_only_the_newest_messages_are_remembered() {
+        let mut translator = bare();
+        for turn in 0..300 {
+            run(&mut translator, &[("turn.started", json!({}))]);
+            for n in 0..3 {
+                run(&mut translator, &[stream("text_delta", Some(&format!("m{turn}.{n}")), "x")]);
+            }
+        }
+        let texts = &translator.texts;
+        assert_eq!(
+            (texts.entries.len(), texts.order.len()),
+            (super::EARLIER + 3, super::EARLIER + 3)
+        );
+        // A stored message of this turn still adds nothing to what was streamed.
+        let mut out = Output::default();
+        let stored = json!({"info": {"messageId": "m299.0", "role": "assistant"}, "parts": [{"type": "text", "text": "x"}]});
+        translator.on_stored_message(&stored, &mut out);
+        assert_eq!(updates(&out), Vec::<Value>::new());
     }
 
     #[test]

@@ -14,6 +14,8 @@ use super::wire::{Row, RowId};
 
 /// Most rows that are remembered; changes of older ones are passed over.
 const MAX_ROWS: usize = 4096;
+/// Of the rows that will not change any more, only so many of the newest: twice the window of a picture.
+const MAX_SETTLED: usize = 128;
 
 /// The kinds of row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -294,6 +296,8 @@ struct Kept {
 pub(super) struct Rows {
     known: HashMap<RowId, Kept>,
     order: VecDeque<RowId>,
+    /// The number of the newest row that was forgotten: what comes of an older one is no news.
+    forgotten: Option<u64>,
 }
 
 impl Rows {
@@ -301,11 +305,7 @@ impl Rows {
     pub(super) fn upsert(&mut self, row: Row, quiet: bool, out: &mut Vec<Fact>) {
         let start = out.len();
         if !self.known.contains_key(&row.row_id) {
-            if self
-                .order
-                .front()
-                .is_some_and(|oldest| self.order.len() >= MAX_ROWS && row.row_id < *oldest)
-            {
+            if self.is_forgotten(&row.row_id) {
                 return;
             }
             let head = Arc::new(head_of(&row));
@@ -321,7 +321,7 @@ impl Rows {
                 input_known: false,
             };
             self.known.insert(row.row_id.clone(), kept);
-            self.forget_oldest();
+            self.forget_old();
         }
         if let Some(kept) = self.known.get_mut(&row.row_id) {
             kept.merge(row, out);
@@ -366,11 +366,27 @@ impl Rows {
 
     /// Removes that row and all later ones.
     pub(super) fn remove_from(&mut self, row_id: &RowId, out: &mut Vec<Fact>) {
-        let Some(position) = self.order.iter().rposition(|it| it == row_id) else { return };
+        let known = self.order.iter().rposition(|it| it == row_id);
+        // Of those that were forgotten there is nothing to say; those behind them are told.
+        let behind =
+            self.is_forgotten(row_id).then(|| self.order.iter().position(|it| it > row_id));
+        self.ends_before(row_id);
+        let Some(position) = known.or(behind.flatten()) else { return };
         let removed = self.order.split_off(position);
         let heads =
             removed.iter().filter_map(|it| self.known.remove(it)).map(|it| it.head).collect();
         out.push(Fact::Removed(heads));
+    }
+
+    /// Numbers from this one on may be given to other rows.
+    fn ends_before(&mut self, row_id: &RowId) {
+        if let (RowId::Number(first), Some(newest)) = (row_id, &mut self.forgotten) {
+            *newest = (*newest).min(first.saturating_sub(1));
+        }
+    }
+
+    fn is_forgotten(&self, row_id: &RowId) -> bool {
+        matches!((row_id, self.forgotten), (RowId::Number(id), Some(newest)) if *id <= newest)
     }
 
     /// Takes the rows of a picture; returns true when some are missing between it and what was known.
@@ -393,6 +409,12 @@ impl Rows {
             // Rows after a removed one that are still there come again with the window, so they open again.
             self.remove_from(&gone, out);
         }
+        match window.last() {
+            Some(Row { row_id: RowId::Number(last), .. }) => {
+                self.forgotten = self.forgotten.map(|newest| newest.min(*last));
+            }
+            _ => self.forgotten = None,
+        }
         for row in window {
             self.upsert(row, quiet, out);
         }
@@ -405,6 +427,13 @@ impl Rows {
         has_more && !overlaps
     }
 
+    /// How many rows are remembered.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        assert_eq!(self.known.len(), self.order.len());
+        self.order.len()
+    }
+
     /// True when no row is known.
     pub(super) fn is_empty(&self) -> bool {
         self.order.is_empty()
@@ -414,18 +443,53 @@ impl Rows {
     pub(super) fn clear(&mut self) {
         self.known.clear();
         self.order.clear();
+        self.forgotten = None;
     }
 
-    fn forget_oldest(&mut self) {
-        while self.order.len() > MAX_ROWS {
-            if let Some(oldest) = self.order.pop_front() {
-                self.known.remove(&oldest);
-            }
+    /// Keeps what may still change and the newest of the rest, so that a long session needs no more
+    /// than a short one.
+    fn forget_old(&mut self) {
+        // The work is put off until it is worth it: a row that was added costs a constant share of it.
+        if self.order.len() < 2 * MAX_SETTLED {
+            return;
         }
+        let mut surplus = self.order.len() - MAX_SETTLED;
+        let mut excess = self.order.len().saturating_sub(MAX_ROWS);
+        let (known, forgotten) = (&mut self.known, &mut self.forgotten);
+        self.order.retain(|id| {
+            // Only numbers tell which of two rows is the older one.
+            let number = if let RowId::Number(number) = id { Some(*number) } else { None };
+            let is_settled = known.get(id).is_none_or(Kept::is_settled) && number.is_some();
+            let goes = surplus > 0 && (is_settled || excess > 0);
+            surplus = surplus.saturating_sub(1);
+            if goes {
+                excess = excess.saturating_sub(1);
+                known.remove(id);
+                *forgotten = (*forgotten).max(number);
+            }
+            !goes
+        });
+        self.known.shrink_to(2 * MAX_SETTLED);
     }
 }
 
 impl Kept {
+    /// True when nothing more is to come of it.
+    fn is_settled(&self) -> bool {
+        match self.head.kind {
+            RowKind::AssistantText | RowKind::Reasoning => {
+                !matches!(self.state.as_str(), "" | "streaming")
+            }
+            RowKind::TurnHeader => !matches!(self.state.as_str(), "" | "running"),
+            RowKind::ToolCall => matches!(self.state.as_str(), "success" | "error" | "cancelled"),
+            RowKind::Subagent => {
+                matches!(self.state.as_str(), "success" | "failed" | "cancelled" | "lost")
+            }
+            RowKind::Hook => !matches!(self.state.as_str(), "" | "running"),
+            RowKind::UserInput | RowKind::Timeline | RowKind::Artifact | RowKind::Other => true,
+        }
+    }
+
     fn merge(&mut self, mut row: Row, out: &mut Vec<Fact>) {
         let fresh = self.state.is_empty();
         self.merge_head(&row);

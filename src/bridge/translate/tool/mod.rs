@@ -19,6 +19,8 @@ pub use facts::{is_edit, is_shell, is_subagent, kind, locations, output_content,
 
 /// How many ended calls are remembered, so that late events do not open them again.
 const REMEMBERED: usize = 4096;
+/// How many of earlier turns.
+const EARLIER: usize = 256;
 /// How many subagent sessions are remembered with the card they run under.
 const CHILDREN: usize = 512;
 /// Streamed input beyond this is dropped: the whole input comes with the call anyway.
@@ -100,6 +102,12 @@ impl Default for Cards {
 }
 
 impl Cards {
+    /// A turn begins: of the calls before it little more is to come.
+    pub fn begin_turn(&mut self) {
+        self.ended.keep_newest(EARLIER);
+        self.ended_tasks.keep_newest(EARLIER);
+    }
+
     /// A tool kind of `model.streaming`. Returns true when a card was made.
     pub fn on_stream(&mut self, stream: &Streaming, target: &Target, out: &mut Output) -> bool {
         let Some(id) = stream.tool_call_id.as_deref().filter(|id| !id.is_empty()) else {

@@ -239,6 +239,50 @@ fn removed_rows_are_reported_with_all_later_ones() {
     );
 }
 
+/// A topic with a tool that still runs (row 1) and this many finished texts behind it.
+fn long(rows: u64) -> Topic {
+    let mut topic = live();
+    let append = |row: Value| json!({"op": "row.appended", "row": row});
+    let tool = json!({"rowId": 1, "turnId": "t1", "kind": "toolCall", "toolCallId": "c1", "status": "running"});
+    apply(&mut topic, &deltas(0, &[append(tool)]));
+    for id in 2..rows + 2 {
+        apply(&mut topic, &deltas(id - 1, &[append(text_row(id, "said", "completed"))]));
+    }
+    topic
+}
+
+#[test]
+fn a_long_session_remembers_its_newest_rows_and_those_that_may_still_change() {
+    let mut topic = long(5_000);
+    assert!(topic.rows.len() < 300, "{}", topic.rows.len());
+    let done =
+        json!({"op": "row.upserted", "row": {"rowId": 1, "kind": "toolCall", "status": "success"}});
+    let (facts, resync) = apply(&mut topic, &deltas(5_001, &[done]));
+    assert!(matches!(&facts[..], [Fact::Tool(_, change)] if change.status == "success"));
+    // What was forgotten is no news when it comes again, and needs no picture.
+    let again = json!({"op": "row.upserted", "row": text_row(2, "said", "completed")});
+    let (more, resync_too) = apply(&mut topic, &deltas(5_002, &[again, piece(3, "x")]));
+    assert_eq!((more, resync, resync_too), (vec![], None, None));
+}
+
+#[test]
+fn a_conversation_cut_back_to_rows_that_were_forgotten_goes_on_from_there() {
+    let mut topic = long(1_000);
+    let cut = json!({"op": "row.removed", "rowId": 10});
+    let (facts, _) = apply(&mut topic, &deltas(1_001, &[cut]));
+    assert!(matches!(&facts[..], [Fact::Removed(rows)] if rows.len() >= 128));
+    let row = json!({"op": "row.appended", "row": text_row(10, "other", "streaming")});
+    let (facts, _) = apply(&mut topic, &deltas(1_002, &[row]));
+    assert_eq!(text(&facts), "other");
+    // The same by a picture.
+    let mut topic = long(1_000);
+    let window = json!([text_row(8, "said", "completed"), text_row(9, "said", "completed")]);
+    apply(&mut topic, &snapshot(1_001, &window));
+    let row = json!({"op": "row.appended", "row": text_row(10, "other", "streaming")});
+    let (facts, resync) = apply(&mut topic, &deltas(1_001, &[row]));
+    assert_eq!((text(&facts).as_str(), resync), ("other", None));
+}
+
 #[test]
 fn a_tools_life_is_told_by_pieces_and_changes() {
     let mut topic = live();

@@ -8,6 +8,8 @@
 //! Every child leads a session and process group of its own: a Ctrl-C in our terminal does not
 //! reach it, it cannot read our terminal, and one signal reaches all its descendants.
 
+mod memory;
+
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
@@ -24,6 +26,8 @@ use tokio::time::Instant;
 
 use crate::cli::WatchdogArgs;
 use crate::error::AppError;
+
+pub use memory::{forget_code, hand_back_large_memory};
 
 /// How long a terminated group may take before it is killed.
 pub const TERM_GRACE: Duration = Duration::from_secs(3);
@@ -589,63 +593,6 @@ fn close_inherited() {
         }
     }
 }
-
-/// Gives up the pages of code that have been run so far, ours and the libraries'; what is run again
-/// comes back from the file. The system maps sixteen pages around each one that is touched, so a
-/// start (the command line, the settings) leaves megabytes resident that never run again.
-#[expect(unsafe_code, reason = "the standard library has no way to tell the system so")]
-#[cfg(target_os = "linux")]
-pub fn forget_code() {
-    use std::ffi::{c_int, c_void};
-    unsafe extern "C" {
-        fn madvise(start: *mut c_void, length: usize, advice: c_int) -> c_int;
-    }
-    /// `MADV_DONTNEED` of sys/mman.h.
-    const DONTNEED: c_int = 4;
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    for (start, end) in maps.lines().filter_map(code) {
-        let start = std::ptr::without_provenance_mut(start);
-        // SAFETY: the kernel lists this range as a file's pages that this process executes and never
-        // writes: each is read again from the file when it is touched.
-        unsafe { madvise(start, end - start.addr(), DONTNEED) };
-    }
-}
-
-/// Other systems count differently.
-#[cfg(not(target_os = "linux"))]
-pub fn forget_code() {}
-
-/// The range of a line of `/proc/self/maps`, when a file's code is there.
-#[cfg(target_os = "linux")]
-fn code(line: &str) -> Option<(usize, usize)> {
-    let mut fields = line.split_ascii_whitespace();
-    let (start, end) = fields.next()?.split_once('-')?;
-    let is_code = fields.next()? == "r-xp" && fields.nth(3)?.starts_with('/');
-    let number = |text| usize::from_str_radix(text, 16).ok();
-    is_code.then_some((number(start)?, number(end)?))
-}
-
-/// Makes the system's allocator hand every large piece of memory back when it is freed. Left alone,
-/// glibc takes the first freed megabyte as a sign that more of the kind will come, serves them from
-/// its heaps from then on, and what is small and stays (the ends of the texts) nails them down: two
-/// hundred outputs of a megabyte held 350 MiB that nothing used. Call it before there are threads.
-#[expect(unsafe_code, reason = "the allocator has no other interface")]
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-pub fn hand_back_large_memory() {
-    use std::ffi::c_int;
-    unsafe extern "C" {
-        fn mallopt(parameter: c_int, value: c_int) -> c_int;
-    }
-    /// `M_MMAP_THRESHOLD` of malloc.h: setting it also ends its growth.
-    const MMAP_THRESHOLD: c_int = -3;
-    // SAFETY: declared as in malloc.h; it changes nothing that is allocated. Where it is refused,
-    // more memory is held and nothing else is different.
-    unsafe { mallopt(MMAP_THRESHOLD, 128 * 1024) };
-}
-
-/// Other allocators do so by themselves.
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub fn hand_back_large_memory() {}
 
 #[cfg(test)]
 mod tests {
