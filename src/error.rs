@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::printable;
+
 /// The documented exit codes of every subcommand.
 ///
 /// Kept in one place because scripts rely on them; the README's table is checked against it.
@@ -102,20 +104,21 @@ impl AppError {
 impl fmt::Display for AppError {
     /// Writes the whole report: message, chain of causes, hints.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
+        // Engines and models have their part in what is said.
+        f.write_str(&printable::text(&self.message))?;
         let mut said = self.message.clone();
         let mut cause = self.source.as_deref().map(|e| e as &dyn std::error::Error);
         while let Some(err) = cause {
             let text = err.to_string();
             // An error that only wraps another one says the same.
             if text != said {
-                write!(f, "\n  because: {text}")?;
+                write!(f, "\n  because: {}", printable::text(&text))?;
                 said = text;
             }
             cause = err.source();
         }
         for hint in &self.hints {
-            write!(f, "\n  → {hint}")?;
+            write!(f, "\n  → {}", printable::text(hint))?;
         }
         Ok(())
     }
@@ -148,6 +151,18 @@ mod tests {
         assert_eq!(
             err.to_string(),
             "cannot read the settings\n  because: disk on fire\n  → put it out"
+        );
+    }
+
+    #[test]
+    fn a_report_never_acts_on_the_terminal() {
+        let err = AppError::failed("no model \u{1b}]0;x\u{7}")
+            .caused_by(std::io::Error::other("two\nlines\u{202e}"))
+            .hint("say\u{9b}1m so");
+        let text = err.to_string();
+        assert_eq!(
+            text,
+            "no model \\u{1b}]0;x\\u{7}\n  because: two\nlines\\u{202e}\n  → say\\u{9b}1m so"
         );
     }
 

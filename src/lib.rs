@@ -19,6 +19,7 @@ pub mod error;
 pub mod foreign;
 pub mod join;
 pub mod logging;
+pub mod printable;
 pub mod process;
 pub mod redact;
 pub mod trace;

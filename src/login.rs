@@ -7,6 +7,7 @@ use std::io::{BufRead, Write};
 use crate::accounts::{AccountFiles, SignIn, sign_in};
 use crate::config::Config;
 use crate::error::{AppError, ErrorKind};
+use crate::printable;
 
 /// Shows the state. On a terminal it waits for the user to sign in and looks again.
 ///
@@ -86,7 +87,8 @@ fn page(state: &SignIn) -> String {
             .map(str::to_owned),
         );
     }
-    lines.join("\n") + "\n"
+    // Names are a file's text.
+    lines.iter().map(|line| printable::line(line).into_owned() + "\n").collect()
 }
 
 #[cfg(test)]
@@ -112,6 +114,20 @@ mod tests {
         let err = run(&config(home.path()), None, &mut out).unwrap_err();
         assert_eq!(err.kind.exit_code(), 6);
         assert!(String::from_utf8(out).unwrap().contains("open the ZCode app"));
+    }
+
+    #[test]
+    fn a_name_in_a_file_does_not_act_on_the_terminal() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join(".zcode/v2");
+        std::fs::create_dir_all(&dir).unwrap();
+        let file = r#"{"provider": {"p": {"name": "a\u001b[2J\u00ad\u061c\nb",
+            "options": {"apiKey": "k"}, "models": {"m": {}}}}}"#;
+        std::fs::write(dir.join("config.json"), file).unwrap();
+        let mut out = Vec::new();
+        run(&config(home.path()), None, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains(r"  a\u{1b}[2J\u{ad}\u{61c}\nb: usable"), "{text}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{AccountFiles, Entitlement, Live, LiveAnswers, SignIn, entitlements, sign_in};
 use crate::config::Config;
+use crate::printable;
 
 /// The whole text. `table` is the engine's built-in provider table.
 pub async fn page(config: &Config, table: Option<&Path>) -> String {
@@ -34,8 +35,8 @@ fn words(state: &SignIn, plans: &[Entitlement], live: Option<&Live>, now_ms: u64
             let _ = writeln!(
                 text,
                 "  {} {}{current} ({})",
-                plan.family,
-                plan.mode.replace('-', " "),
+                printable::line(&plan.family),
+                printable::line(&plan.mode.replace('-', " ")),
                 plan.source.words()
             );
         }
@@ -43,7 +44,12 @@ fn words(state: &SignIn, plans: &[Entitlement], live: Option<&Live>, now_ms: u64
     if !state.channels.is_empty() {
         text.push_str("Providers:\n");
         for channel in &state.channels {
-            let _ = writeln!(text, "  {}: {}", channel.name, channel.problem.unwrap_or("usable"));
+            let _ = writeln!(
+                text,
+                "  {}: {}",
+                printable::line(&channel.name),
+                channel.problem.unwrap_or("usable")
+            );
         }
     }
     match live {
@@ -61,7 +67,8 @@ fn words(state: &SignIn, plans: &[Entitlement], live: Option<&Live>, now_ms: u64
              to the network.\n",
         ),
     }
-    text
+    // Names of plans and providers are a file's or a service's text.
+    printable::text(&text).into_owned()
 }
 
 #[cfg(test)]
@@ -77,10 +84,10 @@ mod tests {
             models: 1,
             problem,
         };
-        let channels = vec![channel("good", None), channel("bad", Some("no key"))];
+        let channels = vec![channel("good", None), channel("b\u{9b}2J\nad", Some("no key"))];
         let text = words(&SignIn { channels, ..SignIn::default() }, &[], None, 0);
         assert!(text.starts_with("No plan is known"), "{text}");
-        assert!(text.contains("good: usable") && text.contains("bad: no key"), "{text}");
+        assert!(text.contains("good: usable") && text.contains(r"b\u{9b}2J\nad: no key"), "{text}");
         assert!(text.contains("nothing goes\nto the network"), "{text}");
     }
 }

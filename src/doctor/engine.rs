@@ -12,6 +12,7 @@ use crate::accounts::{
 };
 use crate::bridge::engine::{Engine, EngineError, discovery};
 use crate::config::Config;
+use crate::printable;
 use crate::process::{self, ChildSpec};
 
 const GROUP: &str = "engine";
@@ -255,8 +256,8 @@ fn channels(state: &SignIn) -> Option<Check> {
         .channels
         .iter()
         .map(|channel| match channel.problem {
-            None => format!("{}: {} model(s)", channel.id, channel.models),
-            Some(problem) => format!("{}: {problem}", channel.id),
+            None => format!("{}: {} model(s)", printable::line(&channel.id), channel.models),
+            Some(problem) => format!("{}: {problem}", printable::line(&channel.id)),
         })
         .collect();
     let text = format!("{usable} of {} usable\n  {}", state.channels.len(), lines.join("\n  "));

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::printable;
+
 /// How a check went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -80,16 +82,14 @@ impl Page {
                 Level::Warning => paint(color, "33", "warning"),
                 Level::Problem => paint(color, "31", "PROBLEM"),
             };
-            let mut lines = check.text.lines();
+            let mut lines = check.text.lines().map(printable::line);
             let first = lines.next().unwrap_or_default();
-            let _ = writeln!(text, "  {mark}  {:width$}  {first}", check.name);
-            for line in lines.chain(check.fix.as_deref().map(|_| "")) {
-                if !line.is_empty() {
-                    let _ = writeln!(text, "           {:width$}  {line}", "");
-                }
+            let _ = writeln!(text, "  {mark}  {:width$}  {first}", printable::line(&check.name));
+            for line in lines.filter(|line| !line.is_empty()) {
+                let _ = writeln!(text, "           {:width$}  {line}", "");
             }
             if let Some(fix) = &check.fix {
-                let _ = writeln!(text, "           {:width$}  → {fix}", "");
+                let _ = writeln!(text, "           {:width$}  → {}", "", printable::line(fix));
             }
         }
         text

@@ -43,6 +43,20 @@ fn the_json_page_has_a_level_and_a_fix_for_every_fault() {
 }
 
 #[test]
+fn a_name_in_a_file_neither_acts_on_the_terminal_nor_makes_a_line_of_its_own() {
+    let home = tempfile::tempdir().unwrap();
+    let v2 = home.path().join(".zcode/v2");
+    fs::create_dir_all(&v2).unwrap();
+    let id = "evil\\u001b]0;x\\u0007\\u202e\\n  ok  all is well\\u3164";
+    let file = format!(r#"{{"provider": {{"{id}": {{"models": {{"m": {{}}}}}}}}}}"#);
+    fs::write(v2.join("config.json"), file).unwrap();
+    let (_, text) = doctor(&config(home.path(), &[("PATH", "/nowhere")]), &DoctorArgs::default());
+    let escaped = r"evil\u{1b}]0;x\u{7}\u{202e}\n  ok  all is well\u{3164}";
+    assert!(text.lines().any(|line| line.contains(escaped)), "{text}");
+    assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}', '\u{3164}']), "{text}");
+}
+
+#[test]
 fn an_engine_that_answers_is_ok_and_one_that_does_not_is_a_problem() {
     let home = tempfile::tempdir().unwrap();
     let engine = home.path().join("zcode");
