@@ -181,6 +181,8 @@ fn too_small(screen: Rect, theme: &Theme, buf: &mut Buffer) -> Drawn {
 }
 
 #[cfg(test)]
+mod fuzz_tests;
+#[cfg(test)]
 mod list_tests;
 #[cfg(test)]
 mod report_tests;

@@ -19,7 +19,7 @@ pub(super) fn draw(
 ) -> Option<(u16, u16)> {
     let count = picker.visible_items().len();
     let wanted = u16::try_from(picker.total().max(1)).unwrap_or(u16::MAX).saturating_add(3);
-    let rows = wanted.clamp(6, body.height.max(3)).min(body.height);
+    let rows = wanted.max(6).min(body.height);
     let columns = WIDEST.min(body.width);
     let area = Rect::new(
         body.x + (body.width - columns) / 2,

@@ -246,3 +246,16 @@ fn a_question_that_is_longer_than_a_phone_is_wide_is_read_whole() {
     assert!(text.join(" ").contains(question), "{text:#?}");
     assert!(tty.rows().iter().any(|row| row.contains("Esc cancels")), "{:#?}", tty.rows());
 }
+
+#[test]
+fn the_ring_stands_apart_from_what_is_left_of_it_at_every_width() {
+    for columns in 30..120 {
+        let mut tty = Tty::new(columns, 12);
+        let mut model = ready();
+        model.start.cwd = "/home/u/a/directory/of/plain/letters".into();
+        tty.frame(&mut model);
+        let row = tty.rows().pop().unwrap();
+        let (left, _) = row.split_once('◑').unwrap();
+        assert!(left.ends_with(' '), "{columns}: {row:?}");
+    }
+}

@@ -180,7 +180,8 @@ fn message(model: &Model) -> Option<String> {
 pub(super) fn line(model: &Model, theme: &Theme, area: Rect, buf: &mut Buffer) {
     let right = usage(model.session.usage.as_ref(), theme);
     let right_width: usize = right.iter().map(|s| width::cell_width(&s.content)).sum();
-    let mut room = usize::from(area.width).saturating_sub(right_width + 2);
+    let apart = if right_width > 0 { 3 } else { 2 };
+    let mut room = usize::from(area.width).saturating_sub(right_width + apart);
     let mut x = area.x + 1;
     // On a low screen there is no rule for messages.
     let roomy = buf.area.height >= 16;

@@ -22,6 +22,8 @@ use pen::Pen;
 const CONTEXT: usize = 3;
 /// After this long an approximate diff is taken.
 const LIMIT: Duration = Duration::from_millis(20);
+/// Texts whose numbers of lines multiplied are no more than this are compared to the end.
+const SMALL: usize = 1_000_000;
 /// Cells from which both sides are shown beside each other: a card on a screen of 120 columns.
 pub const SIDE_BY_SIDE: usize = 112;
 /// Bytes of one line that are drawn; the file has the rest.
@@ -66,12 +68,19 @@ pub struct Sides<'a> {
     pub new: &'a str,
 }
 
+/// How long two texts of so many lines may be compared. What is soon done is done to its end,
+/// however busy the machine is: what is shown of it must not depend on the moment.
+fn limit(old: usize, new: usize) -> Option<Duration> {
+    (old.saturating_mul(new) > SMALL).then_some(LIMIT)
+}
+
 impl Diff {
     /// Compares two texts by line.
     pub fn new(sides: Sides<'_>) -> Self {
         let old: Vec<&str> = sides.old.split_inclusive('\n').collect();
         let new: Vec<&str> = sides.new.split_inclusive('\n').collect();
-        let deadline = Instant::now().checked_add(LIMIT);
+        let limit = limit(old.len(), new.len());
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let ops = capture_diff_slices_deadline(Algorithm::Myers, &old, &new, deadline);
         let keys = [sides.old, sides.new].map(key_of);
         let mut diff = Self { old: starts(&old), new: starts(&new), keys, ..Self::default() };
@@ -418,6 +427,18 @@ mod tests {
     fn a_file_that_is_new_needs_no_empty_half() {
         let made = lines(None, "fn a() {}\n", 140, &Theme::default());
         assert_eq!(made[1].to_string().trim_end(), "1 + fn a() {}");
+    }
+
+    #[test]
+    fn only_a_long_change_is_compared_against_the_clock() {
+        assert_eq!(limit(40, 39), None);
+        assert_eq!(limit(0, 100_000), None);
+        assert_eq!(limit(10_000, 10_000), Some(LIMIT));
+        // Nothing in common is the worst case, and is still soon done.
+        let old: String = (0..1_000).map(|n| format!("a{n}\n")).collect();
+        let new: String = (0..1_000).map(|n| format!("b{n}\n")).collect();
+        let diff = Diff::new(Sides { path: "x", old: &old, new: &new });
+        assert_eq!((diff.added, diff.removed), (1_000, 1_000));
     }
 
     #[test]
