@@ -2,7 +2,9 @@
 //! check that decides whether an agent is listed.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -100,6 +102,70 @@ fn a_turn_is_served_and_the_end_of_input_is_a_clean_end() {
     );
     assert_eq!(editor.end().code(), Some(0));
     world.assert_no_orphans();
+}
+
+/// Waits until a line of the trace has this word.
+fn until_traced(trace: &Path, word: &str) {
+    let began = Instant::now();
+    let mut file = BufReader::new(std::fs::File::open(trace).unwrap());
+    let mut line = String::new();
+    loop {
+        // What is there of a line that is being written is kept for the next look.
+        let more = file.read_line(&mut line).unwrap();
+        if line.contains(word) {
+            return;
+        }
+        if line.ends_with('\n') {
+            line.clear();
+        } else if more == 0 {
+            assert!(began.elapsed() < Duration::from_mins(5), "{word} never came");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn a_client_that_stops_reading_holds_the_engines_frames_back_and_loses_nothing() {
+    let world = World::new();
+    let trace = world.state().join("trace.jsonl");
+    let with_trace = ["serve", "--demo", "--demo-pace", "0", "--trace", trace.to_str().unwrap()];
+    let mut editor = Editor::start(&world, &with_trace);
+    let id = editor.open(&world);
+    let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "flood 4m"}]});
+    editor
+        .send(&json!({"jsonrpc": "2.0", "id": "p", "method": "session/prompt", "params": prompt}));
+    until_traced(&trace, r#""saturated""#);
+    // The client reads again.
+    let mut shown = 0;
+    loop {
+        let message = editor.receive();
+        if message["id"] == "p" {
+            assert_eq!(message["result"]["stopReason"], "end_turn", "{message}");
+            break;
+        }
+        let update = &message["params"]["update"];
+        if update["sessionUpdate"] == "agent_message_chunk" {
+            shown += update["content"]["text"].as_str().unwrap().len();
+        }
+    }
+    assert_eq!(editor.end().code(), Some(0));
+    let text = std::fs::read_to_string(&trace).unwrap();
+    let (mut states, mut said) = (Vec::new(), 0);
+    for line in text.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        if line["frame"]["method"] == "v4/connection/flow" {
+            states.push(line["frame"]["params"]["state"].as_str().unwrap().to_owned());
+        }
+        let payload = &line["frame"]["params"]["payload"];
+        if line["wire"] == "engine" && payload["kind"] == "text_delta" {
+            said += payload["delta"].as_str().unwrap().len();
+        }
+    }
+    let held = states.iter().position(|it| it == "saturated").unwrap();
+    assert_eq!(states[0], "drained");
+    assert!(states[held..].iter().any(|it| it == "drained"), "{states:?}");
+    assert!(said > 4 * 1024 * 1024, "{said}");
+    assert_eq!(shown, said, "each byte once");
 }
 
 #[test]

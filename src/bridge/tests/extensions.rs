@@ -219,3 +219,26 @@ async fn the_mcp_command_asks_for_the_status_of_the_sessions_own_servers() {
     assert_eq!(params["mode"], "status");
     desk.end().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_fork_of_a_session_that_was_evicted_loads_it_first() {
+    let mut desk = Desk::new(with_faults(&["evict"])).await;
+    let session = desk.open().await;
+    // A change of files, which is what a fork starts from.
+    assert_eq!(desk.turn(&session, "create").await, "end_turn");
+    let cwd = desk.cwd();
+    for (method, params) in [
+        ("session/fork", json!({"sessionId": session, "cwd": cwd, "mcpServers": []})),
+        ("_zcode/fork", json!({"sessionId": session})),
+    ] {
+        let resumed = desk.calls("session/resume");
+        let made = desk.ok(method, params).await;
+        let fork = made["sessionId"].as_str().unwrap().to_owned();
+        assert_ne!(fork, session, "{method}");
+        assert!(desk.calls("session/resume") > resumed, "{method}: it was not loaded");
+        assert_eq!(desk.turn(&fork, "echo in the fork").await, "end_turn", "{method}");
+        assert!(desk.text(&fork).contains("in the fork"), "{method}");
+    }
+    assert_eq!(desk.turn(&session, "echo in the first one").await, "end_turn");
+    desk.end().await;
+}

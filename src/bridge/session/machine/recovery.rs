@@ -2,7 +2,9 @@
 //! the engine hangs), a dead engine, and the session's title, which comes from three places.
 //!
 //! Silence alone proves nothing. After a while without events the missing ones are fetched by
-//! number; two idle readings with no event between them end a turn whose end was lost.
+//! number; two idle readings with no event between them end a turn whose end was lost. That is also the
+//! only thing that finds a hung engine while nobody cancels: a model may think, and a tool may run, for
+//! longer than any deadline, so that only readings that are not answered count against it.
 
 use std::time::Duration;
 

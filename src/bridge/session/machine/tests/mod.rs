@@ -4,6 +4,7 @@
 mod asks;
 mod channels;
 mod counterexamples;
+mod foreign;
 mod golden;
 mod lifecycle;
 mod opening;
