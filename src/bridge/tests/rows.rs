@@ -107,3 +107,22 @@ async fn texts_whose_rows_are_taken_back_are_neither_lost_nor_doubled() {
     assert!(desk.text(&session).ends_with("the next turn"), "{}", desk.text(&session));
     desk.end().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_the_engine_did_to_the_conversation_by_itself_is_a_closed_card() {
+    let marker = |kind: &str| json!({"row": {"kind": "timelineMarker", "fields": {"marker": {"type": kind}}}});
+    let steps = json!([{"say": "Before."}, marker("compact"), marker("checkpointRestored"), marker("modelChange"),
+        marker("unheardOf"), {"say": "After."}]);
+    let mut desk = Desk::new(scripted(&steps)).await;
+    let session = desk.open().await;
+    assert_eq!(desk.turn(&session, "demo rows").await, "end_turn");
+    let mut titles: Vec<String> = cards(&desk, &session).into_keys().collect();
+    titles.sort_unstable();
+    assert_eq!(titles, ["Conversation compacted", "Files restored from a checkpoint"]);
+    assert!(desk.open_cards(&session).is_empty());
+    // A compaction that was asked for is answered in words alone.
+    assert_eq!(desk.turn(&session, "/compact").await, "end_turn");
+    desk.pass(Duration::from_secs(5)).await;
+    assert_eq!(cards(&desk, &session).len(), 2);
+    desk.end().await;
+}

@@ -20,7 +20,7 @@ use crate::bridge::engine::v4::state::{BackgroundWork, Meta, Queue, StatePatch};
 use crate::bridge::engine::v4::topic::{Ack, History, Resync, Topic};
 use crate::bridge::engine::v4::wire::{RowId, RowsRange};
 use crate::bridge::session::failure;
-use crate::bridge::translate::rows::Rows;
+use crate::bridge::translate::rows::{self, Rows};
 use crate::bridge::translate::usage;
 
 /// Resyncs within [`RESYNC_WINDOW`] after which the channel is left alone until the next loading.
@@ -351,6 +351,12 @@ impl Machine {
                 }
             }
             Fact::Subagent(head, change) => self.on_subagent_row(head, change),
+            // One that was asked for here is answered here.
+            Fact::Marker(head, marker) if !self.compact.is_running() => {
+                if let Some(card) = rows::marker_card(head, marker) {
+                    self.update(card);
+                }
+            }
             _ => {
                 let Some(sid) = self.engine_sid().map(str::to_owned) else { return };
                 if !self.rows_may_speak(fact) {

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
+use agent_client_protocol::v1::schema as acp;
 use serde_json::{Map, Value, json};
 
 use crate::bridge::engine::event::{
@@ -374,6 +375,18 @@ pub fn child_event(child: &str, parent: Option<&str>, fact: &Fact) -> Option<Ses
         other => other,
     };
     Some(SessionEvent { session_id: child.to_owned(), seq: 0, turn_id: head.turn_id.clone(), body })
+}
+
+/// What the engine did to the conversation by itself, as a closed card, in the words of a replay.
+pub fn marker_card(head: &RowHead, marker: &Value) -> Option<acp::SessionUpdate> {
+    let title = match marker.get("type").and_then(Value::as_str)? {
+        "compact" => "Conversation compacted",
+        "checkpointRestored" => "Files restored from a checkpoint",
+        _ => return None,
+    };
+    let call = acp::ToolCall::new(format!("marker_{}", head.row_id), title)
+        .status(acp::ToolCallStatus::Completed);
+    Some(acp::SessionUpdate::ToolCall(call))
 }
 
 /// The tool call an event is about.

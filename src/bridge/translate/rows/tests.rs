@@ -239,3 +239,31 @@ fn a_turn_whose_rows_did_not_all_come_is_told_by_the_legacy_channel_and_the_next
         "it is another text, however alike: {said:?}"
     );
 }
+
+#[test]
+fn an_input_that_the_events_told_is_not_told_again() {
+    let mut rig = Rig::new();
+    let row = head(1, RowKind::ToolCall);
+    rig.fact(&Fact::Opened(row.clone()));
+    rig.legacy(&legacy_tool(ToolPhase::Scheduled { input: Some(json!({"command": "ls"})) }));
+    let mut events = Vec::new();
+    rig.rows.on_fact("s", &Fact::Input(row, json!({"command": "ls"})), &mut events);
+    assert!(events.is_empty(), "{events:?}");
+}
+
+#[test]
+fn rows_that_name_turns_in_their_own_way_are_not_heard_after_their_turn() {
+    let mut rig = Rig::new();
+    let own = |turn: &str, id: u64| {
+        let row = RowHead::clone(&head(id, RowKind::AssistantText));
+        let name = Some(format!("m{id}"));
+        Arc::new(RowHead { turn_id: Some(turn.to_owned()), message_id: name, ..row })
+    };
+    rig.legacy(&legacy(SessionBody::TurnStarted(TurnStarted::default())));
+    assert!(rig.rows.tells_of("x1") && !rig.rows.tells_of("x2"), "the first one is this turn");
+    rig.fact(&Fact::Text(own("x1", 1), piece(0, "in time")));
+    rig.rows.turn_over(Some("t1"));
+    rig.fact(&Fact::Text(own("x1", 2), piece(0, "too late")));
+    assert_eq!(rig.text(), "in time");
+    assert!(!rig.rows.tells_of("x2"), "no turn runs");
+}

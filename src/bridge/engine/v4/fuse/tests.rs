@@ -87,6 +87,87 @@ fn a_text_that_no_row_begins_like_is_never_taken_for_one() {
 }
 
 #[test]
+fn a_text_that_comes_before_the_last_pair_is_never_paired_by_order() {
+    let mut fuse = live();
+    assert_eq!(row(&mut fuse, 1, "r1", 0, "same").as_deref(), Some("same"));
+    assert_eq!(row(&mut fuse, 2, "r2", 0, "other").as_deref(), Some("other"));
+    assert_eq!(legacy(&mut fuse, "m2", "other"), None, "the pair");
+    assert_eq!(legacy(&mut fuse, "m3", "same").as_deref(), Some("same"), "said again, later");
+}
+
+#[test]
+fn a_text_of_an_ended_turn_is_never_paired_by_order() {
+    let mut fuse = live();
+    fuse.turn_begins();
+    assert_eq!(legacy(&mut fuse, "m1", "abc").as_deref(), Some("abc"));
+    fuse.turn_begins();
+    assert_eq!(row(&mut fuse, 1, "r2", 0, "abc").as_deref(), Some("abc"), "another turn's");
+    assert_eq!(legacy(&mut fuse, "m2", "abcd").as_deref(), Some("d"));
+}
+
+#[test]
+fn a_message_whose_thought_was_paired_is_shown_under_the_same_id() {
+    let mut fuse = live();
+    assert!(fuse.on_legacy(key(TextKind::Thought, "m1"), "hm").is_some());
+    let piece = |text: &str| Piece { at: 0, text: text.to_owned() };
+    let thought = fuse.on_row(&RowId::Number(1), TextKind::Thought, Some("r1"), &piece("hm"));
+    assert_eq!(thought, None);
+    let shown = fuse.on_row(&RowId::Number(2), TextKind::Message, Some("r1"), &piece("well"));
+    assert_eq!(shown, Some(Shown { owner: Some("m1".to_owned()), text: "well".to_owned() }));
+}
+
+#[test]
+fn a_channel_that_names_no_messages_is_not_led_to_one_that_says_something_else() {
+    let none = LegacyKey { kind: TextKind::Message, owner: None };
+    let mut fuse = live();
+    assert!(row(&mut fuse, 1, "m1", 0, "one").is_some());
+    assert!(row(&mut fuse, 2, "m2", 0, "xyz").is_some());
+    let shown = fuse.on_legacy(none, "one two").unwrap();
+    assert_eq!((shown.owner.as_deref(), shown.text.as_str()), (Some("m1"), " two"));
+    assert_eq!(row(&mut fuse, 2, "m2", 3, "!").as_deref(), Some("!"), "its row goes on");
+}
+
+#[test]
+fn once_ids_were_seen_to_be_equal_they_alone_decide() {
+    let mut fuse = live();
+    assert!(legacy(&mut fuse, "m1", "first").is_some());
+    assert_eq!(row(&mut fuse, 1, "m1", 0, "first"), None);
+    assert!(legacy(&mut fuse, "m2", "alike").is_some());
+    assert_eq!(row(&mut fuse, 2, "m3", 0, "alike too").as_deref(), Some("alike too"));
+    assert_eq!(legacy(&mut fuse, "m3", "alike too!").as_deref(), Some("!"));
+}
+
+#[test]
+fn an_old_text_whose_words_are_not_kept_any_more_is_known_by_its_length() {
+    let mut fuse = live();
+    for it in 0..40 {
+        assert!(row(&mut fuse, it, &format!("m{it}"), 0, "ten bytes.").is_some());
+    }
+    assert_eq!(legacy(&mut fuse, "m0", "ten bytes. And more.").as_deref(), Some(" And more."));
+}
+
+#[test]
+fn a_message_that_begins_where_the_other_channel_stands_has_a_name_of_its_own() {
+    let none = LegacyKey { kind: TextKind::Message, owner: None };
+    let mut fuse = live();
+    assert!(fuse.on_legacy(none, "one").is_some());
+    assert_eq!(row(&mut fuse, 1, "m1", 0, "one"), None);
+    let piece = Piece { at: 0, text: "two".to_owned() };
+    let shown = fuse.on_row(&RowId::Number(2), TextKind::Message, Some("m2"), &piece);
+    assert_eq!(shown, Some(Shown { owner: Some("m2".to_owned()), text: "two".to_owned() }));
+    assert_eq!(fuse.on_legacy(none, "two"), None);
+}
+
+#[test]
+fn a_row_that_was_written_anew_is_not_heard_any_more() {
+    let mut fuse = live();
+    assert_eq!(row(&mut fuse, 1, "m", 0, "one two").as_deref(), Some("one two"));
+    fuse.mute_row(&RowId::Number(1));
+    assert_eq!(row(&mut fuse, 1, "m", 7, " three"), None);
+    assert_eq!(legacy(&mut fuse, "m", "one two four").as_deref(), Some(" four"));
+}
+
+#[test]
 fn rows_that_cut_a_text_where_the_events_do_not_show_it_once() {
     let mut fuse = live();
     assert_eq!(row(&mut fuse, 1, "m", 0, "one ").as_deref(), Some("one "));
