@@ -7,8 +7,8 @@
 //! cancelled, which says when the cancel was read. It knows 10,000 old sessions; loading the one
 //! named `big-<MB>` replays as many megabytes, made before.
 
-use std::io::{BufRead, Write};
-use std::process::ExitCode;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -48,6 +48,8 @@ pub(crate) fn run() -> ExitCode {
             }
         }
     });
+    // Made before it is asked for: what that takes is no time of the client's.
+    let listed = old_sessions().to_string();
     let mut prompts = 0;
     while let Ok(message) = messages.recv() {
         let id = &message["id"];
@@ -55,7 +57,10 @@ pub(crate) fn run() -> ExitCode {
             "initialize" => json!({"protocolVersion": 1, "authMethods": [], "agentCapabilities":
                 {"loadSession": true, "sessionCapabilities": {"list": {}}}}),
             "session/new" => json!({"sessionId": "flood"}),
-            "session/list" => old_sessions(),
+            "session/list" => {
+                put(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{listed}}}\n"));
+                continue;
+            }
             "session/load" => {
                 let session = message.pointer("/params/sessionId").and_then(Value::as_str);
                 replay(session.unwrap_or_default());
@@ -72,6 +77,36 @@ pub(crate) fn run() -> ExitCode {
         say(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
     }
     ExitCode::SUCCESS
+}
+
+/// What the agent takes for a flood of so many chunks when nobody does anything with them.
+pub(crate) fn alone(chunks: u32) -> Duration {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .arg("flood-agent")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut ask = |text: &str, answer: &[u8]| {
+        let prompt = json!([{"type": "text", "text": text}]);
+        let params = json!({"sessionId": "flood", "prompt": prompt});
+        let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "session/prompt", "params": params});
+        let began = Instant::now();
+        input.write_all(line_of(&ask).as_bytes()).unwrap();
+        let mut line = Vec::new();
+        while !line.windows(answer.len()).any(|part| part == answer) {
+            line.clear();
+            assert!(lines.read_until(b'\n', &mut line).unwrap() > 0, "the agent ended");
+        }
+        began.elapsed()
+    };
+    ask("ready?", b"DONE-1");
+    let time = ask(&format!("flood {chunks}"), b"DONE-2");
+    drop(input);
+    child.wait().unwrap();
+    time
 }
 
 fn say(message: &Value) {

@@ -8,6 +8,8 @@ use std::time::Instant;
 pub(crate) struct Reading {
     /// CPU time in seconds, user and system.
     pub(crate) cpu: f64,
+    /// The same of the main thread alone, which draws.
+    pub(crate) main: f64,
     /// Times that a thread went to sleep by itself.
     pub(crate) sleeps: u64,
     /// Resident memory in MiB.
@@ -29,6 +31,9 @@ pub(crate) fn read(pid: u32) -> Reading {
         let text = fs::read_to_string(path.join("schedstat")).unwrap_or_default();
         let ns: f64 = text.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or_default();
         reading.cpu += ns / 1e9;
+        if task.file_name().to_str() == Some(&pid.to_string()) {
+            reading.main = ns / 1e9;
+        }
         reading.threads += 1;
         let status = fs::read_to_string(path.join("status")).unwrap_or_default();
         reading.sleeps += field(&status, "voluntary_ctxt_switches:") as u64;

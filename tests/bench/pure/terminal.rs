@@ -7,8 +7,9 @@ use std::time::Instant;
 use agent_client_protocol::v1::schema as acp;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use serde_json::json;
 use zcode_acp::tui::model::transcript::{Piece, Role, Transcript};
-use zcode_acp::tui::update::acp::apply;
+use zcode_acp::tui::update::acp::{apply, apply_child};
 use zcode_acp::tui::view::ansi::Output;
 use zcode_acp::tui::view::code::Ink;
 use zcode_acp::tui::view::diff::{Diff, Sides};
@@ -51,6 +52,9 @@ pub(crate) fn measure(report: &mut Report) {
     }
     if report.wants("diff") {
         diff(report);
+    }
+    if report.wants("subagents") {
+        subagents(report);
     }
 }
 
@@ -289,25 +293,67 @@ fn diff(report: &mut Report) {
     let cost = best(3, 1, || drop(black_box(Diff::new(sides))));
     report.add(("diff", "10,000 lines compared"), cost / 1e3, "ms", 30.0, 300.0);
     let diff = Diff::new(sides);
-    // 80 cells: one above the other; 160: beside each other.
+    // 80 cells: one above the other; 160: beside each other. Colours come from another thread.
     for width in [80, 160] {
         let len = diff.len(width);
-        let mut frames = Vec::new();
-        for first in (0..len.saturating_sub(40)).step_by(37) {
+        let mut plain = Highlighter::off();
+        let mut frame = |first: usize| {
+            let mut ink = Ink::new(&mut plain);
             let began = thread_time();
-            let mut ink = Ink::new(&mut code);
             drop(black_box(diff.lines(sides, first..first + 40, width, &theme, &mut ink)));
-            frames.push((thread_time() - began) * 1e3);
-        }
+            (thread_time() - began) * 1e3
+        };
+        let frames: Vec<f64> = (0..len - 40).step_by(37).map(&mut frame).collect();
         let p95 = percentile(&frames, 0.95);
-        let name = format!("{width} cells: a screen of it drawn and coloured, p95");
-        report.add(("diff", &name), p95, "ms", 8.0, 80.0);
-        // Once coloured, as one scrolls back.
-        let cost = best(3, 10, || {
-            let mut ink = Ink::new(&mut code);
-            drop(black_box(diff.lines(sides, 40..80, width, &theme, &mut ink)));
-        });
-        let name = format!("{width} cells: a screen of it drawn again");
-        report.add(("diff", &name), cost / 1e3, "ms", 3.0, 30.0);
+        let name = format!("{width} cells: a screen of it drawn while one scrolls, p95");
+        report.add(("diff", &name), p95, "ms", 3.0, 30.0);
+        // What is far down costs what is at the top costs.
+        let part = |frames: &[f64]| percentile(frames, 0.5);
+        let (top, end) = frames.split_at(frames.len() / 2);
+        let name = format!("{width} cells: its second half over its first");
+        report.add(("diff", &name), part(end) / part(top), "x", 1.2, 1.8);
     }
+    let cost = best(3, 10, || {
+        let mut ink = Ink::new(&mut code);
+        drop(black_box(diff.lines(sides, 200..240, 160, &theme, &mut ink)));
+    });
+    report.add(("diff", "a coloured screen of it drawn again"), cost / 1e3, "ms", 3.0, 30.0);
+}
+
+/// Subagents that all work: what a piece of text of one of them and its frame cost must not follow from how many
+/// there are.
+fn subagents(report: &mut Report) {
+    let cost = |count: usize| {
+        let mut screen = Screen::new();
+        screen.transcript.begin_turn("go", Vec::new(), 0);
+        for n in 0..count {
+            let child = json!({"sessionUpdate": "subagent_update", "sessionId": format!("child{n}"),
+                "title": format!("Task {n}"), "state": {"state": "running"}, "capabilities": {}});
+            apply(&mut screen.transcript, &serde_json::from_value(child).unwrap(), 0);
+        }
+        let round = |screen: &mut Screen| {
+            let began = thread_time();
+            for n in 0..400 {
+                let content = acp::ContentBlock::Text(acp::TextContent::new(PIECES[n % 8]));
+                let update = acp::SessionUpdate::AgentMessageChunk(acp::ContentChunk::new(content));
+                apply_child(&mut screen.transcript, &format!("child{}", n % count), &update, 1);
+                screen.draw();
+            }
+            (thread_time() - began) * 1e6 / 400.0
+        };
+        (0..5).map(|_| round(&mut screen)).fold(f64::INFINITY, f64::min)
+    };
+    let few = cost(10);
+    let many = cost(100);
+    report.add(
+        ("subagents", "100 at work: a piece of text and its frame"),
+        many,
+        "µs",
+        300.0,
+        3000.0,
+    );
+    // Ten do not fill the screen.
+    report.add(("subagents", "100 at work, over 10"), many / few, "x", 3.0, 5.0);
+    let most = cost(1_000);
+    report.add(("subagents", "1,000 at work, over 100"), most / many, "x", 1.2, 1.8);
 }
