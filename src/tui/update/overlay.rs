@@ -15,6 +15,8 @@ use serde_json::Value;
 
 /// Rows that a page key moves in a list or page.
 const PAGE_ROWS: isize = 10;
+/// Sessions after which a filter that little passes asks for no more by itself.
+const MOST_LISTED: usize = 20_000;
 
 fn open_page(model: &mut Model, title: &str, content: PageContent) {
     model.overlay = Some(Overlay::Page(Page {
@@ -402,8 +404,13 @@ pub(super) fn sessions_listed(model: &mut Model, answer: &Value, cmds: &mut Vec<
             id,
         }
     });
+    let before = picker.total();
     picker.extend(items.collect::<Vec<_>>());
-    more_rows(model, cmds);
+    // An agent whose list never ends is not asked on by itself.
+    let total = picker.total();
+    if total > before && total < MOST_LISTED {
+        more_rows(model, cmds);
+    }
 }
 
 /// The list could not be read.

@@ -606,6 +606,8 @@ fn the_first_page_of_sessions_is_there_at_once_and_a_filter_looks_through_those_
     assert_eq!(agent_cmds(&keys(&mut m, "49")), []);
     assert_eq!(agent_cmds(&send(&mut m, page(50, Some("b")))), [list(Some("b"))]);
     assert_eq!(agent_cmds(&send(&mut m, page(100, Some("c")))), [list(Some("c"))]);
+    let empty = AgentMsg::Sessions(Ok(json!({"sessions": [], "nextCursor": "d"})));
+    assert_eq!(agent_cmds(&send(&mut m, empty)), [], "a list without end is not read to its end");
     assert_eq!(agent_cmds(&send(&mut m, page(150, None))), []);
     assert_eq!(rows(&m), (200, 1));
 }

@@ -208,8 +208,7 @@ impl Output {
         let mut rest = text;
         while !rest.is_empty() {
             if matches!(self.state, State::Text) {
-                let plain =
-                    rest.find(|c: char| c.is_control() || is_hidden(c)).unwrap_or(rest.len());
+                let plain = shown_len(rest);
                 if plain > 0 {
                     let (run, after) = rest.split_at_checked(plain).unwrap_or((rest, ""));
                     self.print(run);
@@ -589,10 +588,23 @@ pub fn visible_from<'a>(text: &'a str, column: &mut usize) -> Cow<'a, str> {
     Cow::Owned(out)
 }
 
+/// How much of the front of a text is shown as it is. Mostly it is plain, and bytes are quicker to
+/// look at than characters.
+fn shown_len(text: &str) -> usize {
+    let is_plain = |byte: &u8| (0x20..0x7f).contains(byte);
+    let plain = text.bytes().position(|byte| !is_plain(&byte)).unwrap_or(text.len());
+    let rest = text.get(plain..).unwrap_or_default();
+    if rest.as_bytes().first().is_none_or(u8::is_ascii) {
+        return plain;
+    }
+    plain + rest.find(|c: char| c.is_control() || is_hidden(c)).unwrap_or(rest.len())
+}
+
 /// Markdown and other prose: line feeds stay, `\r\n` is one, everything unseen is made visible.
 pub fn prose(text: &str) -> Cow<'_, str> {
     let clean = |c: char| (c == '\n' || c == '\t' || !c.is_control()) && !is_hidden(c);
-    if text.chars().all(clean) {
+    let is_plain = |byte: u8| matches!(byte, 0x20..0x7f | b'\n' | b'\t');
+    if text.bytes().all(is_plain) || text.chars().all(clean) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
