@@ -121,11 +121,17 @@ fn locked<'a>(world: &'a World, name: &str) -> Terminal<'a> {
     terminal
 }
 
-/// Enter on the empty draft: the login has the terminal.
-fn begin_login(terminal: &mut Terminal<'_>) {
+/// Waits until the shell's screen has a text for the `nth` time: what was there before is shown
+/// again as soon as the chat leaves it, and what is typed until the guest reads is lost.
+fn wait_for_nth(terminal: &mut Terminal<'_>, text: &str, nth: usize) {
+    terminal.wait_until(text, |screen| screen.matches(text).count() == nth);
+}
+
+/// Enter on the empty draft: the login has the terminal, for the `nth` time.
+fn begin_login(terminal: &mut Terminal<'_>, nth: usize) {
     terminal.settle(Duration::from_millis(100));
     terminal.keys("\r");
-    terminal.wait_for("the code?");
+    wait_for_nth(terminal, "the code?", nth);
     assert!(!terminal.is_drawn_by_us(), "the login is on the shell's screen");
 }
 
@@ -133,22 +139,22 @@ fn begin_login(terminal: &mut Terminal<'_>) {
 fn an_agents_own_login_gets_the_terminal_and_the_held_prompt_goes_on() {
     let world = World::new();
     let mut terminal = locked(&world, "agent");
-    begin_login(&mut terminal);
+    begin_login(&mut terminal, 1);
     terminal.keys("open\r");
     terminal.wait_for("no such code: open");
-    terminal.wait_for("Press Enter to go back");
+    wait_for_nth(&mut terminal, "Press Enter to go back", 1);
     terminal.keys("\r");
     terminal.wait_for("not logged in: the login ended with exit status: 3");
     assert!(terminal.is_drawn_by_us() && terminal.shows("queued 1: what is this"));
 
-    begin_login(&mut terminal);
+    begin_login(&mut terminal, 2);
     // For the login, which ends of it; the chat goes on.
     terminal.keys("\x03");
-    terminal.wait_for("Press Enter to go back");
+    wait_for_nth(&mut terminal, "Press Enter to go back", 2);
     terminal.keys("\r");
     terminal.wait_for("not logged in: the login ended with signal: 2");
 
-    begin_login(&mut terminal);
+    begin_login(&mut terminal, 3);
     terminal.keys("sesame\r");
     terminal.wait_for("ask for something");
     assert!(terminal.is_drawn_by_us());
@@ -167,7 +173,7 @@ fn an_agents_own_login_gets_the_terminal_and_the_held_prompt_goes_on() {
 fn a_signal_while_a_login_has_the_terminal_ends_both() {
     let world = World::new();
     let mut terminal = locked(&world, "agent");
-    begin_login(&mut terminal);
+    begin_login(&mut terminal, 1);
     terminal.signal(rustix::process::Signal::TERM);
     terminal.wait_exit();
     terminal.assert_restored();

@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
@@ -27,17 +28,31 @@ pub(super) enum Guest {
         is_draft: bool,
     },
     /// An agent's own login.
-    Login(tokio::process::Child),
+    Login {
+        child: tokio::process::Child,
+        /// A Ctrl-C came meanwhile, to it and to us.
+        interrupted: bool,
+    },
     /// A login that failed and has ended: what it said is read until a key says go on.
-    Leaving(String),
+    Leaving {
+        why: String,
+        /// The Ctrl-C that ended it is still on its way to us. It is no key that says go on.
+        interrupt_due: bool,
+    },
 }
 
 /// Waits for the guest's end; for ever when there is none.
 pub(super) async fn wait(guest: &mut Option<Guest>) -> io::Result<ExitStatus> {
     match guest {
-        Some(Guest::Editor { child, .. } | Guest::Login(child)) => child.wait().await,
-        Some(Guest::Leaving(_)) | None => std::future::pending().await,
+        Some(Guest::Editor { child, .. } | Guest::Login { child, .. }) => child.wait().await,
+        Some(Guest::Leaving { .. }) | None => std::future::pending().await,
     }
+}
+
+/// Whether a program ended of a Ctrl-C, by itself or as a shell says it.
+fn was_interrupted(status: ExitStatus) -> bool {
+    let int = Signal::INT.as_raw();
+    status.signal() == Some(int) || status.code() == Some(128 + int)
 }
 
 impl App {
@@ -56,21 +71,23 @@ impl App {
 
     /// Ctrl-C on a terminal that a guest has is for the guest.
     pub(super) fn interrupted(&mut self) {
-        match self.guest {
+        match &mut self.guest {
             None => self.hangup(),
-            Some(Guest::Leaving(_)) => self.taken_leave(),
-            Some(Guest::Editor { .. } | Guest::Login(_)) => {}
+            Some(Guest::Leaving { interrupt_due, .. }) if *interrupt_due => *interrupt_due = false,
+            Some(Guest::Leaving { .. }) => self.taken_leave(),
+            Some(Guest::Login { interrupted, .. }) => *interrupted = true,
+            Some(Guest::Editor { .. }) => {}
         }
     }
 
     /// What a failed login said is being read.
     pub(super) fn is_leaving(&self) -> bool {
-        matches!(self.guest, Some(Guest::Leaving(_)))
+        matches!(self.guest, Some(Guest::Leaving { .. }))
     }
 
     /// We are told to end. An editor may hold what only its user can save; a login ends with us.
     pub(super) fn dismiss_guest(&mut self) {
-        let Some(Guest::Login(child)) = &self.guest else { return };
+        let Some(Guest::Login { child, .. }) = &self.guest else { return };
         let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(pid) = pid
             && let Err(error) = rustix::process::kill_process(pid, Signal::TERM)
@@ -126,7 +143,7 @@ impl App {
         let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
         say_outside(&format!("zcode-acp runs: {}", words.join(" ")));
         match process::foreground(&spec) {
-            Ok(child) => self.guest = Some(Guest::Login(child)),
+            Ok(child) => self.guest = Some(Guest::Login { child, interrupted: false }),
             Err(error) => {
                 self.return_at_once();
                 let program = spec.program.to_string_lossy();
@@ -157,8 +174,8 @@ impl App {
     pub(super) fn guest_ended(&mut self, status: io::Result<ExitStatus>) -> io::Result<()> {
         match self.guest.take() {
             Some(Guest::Editor { file, is_draft, .. }) => self.edited(status, &file, is_draft),
-            Some(Guest::Login(_)) => self.login_ended(status),
-            Some(Guest::Leaving(_)) | None => Ok(()),
+            Some(Guest::Login { interrupted, .. }) => self.login_ended(status, interrupted),
+            Some(Guest::Leaving { .. }) | None => Ok(()),
         }
     }
 
@@ -189,7 +206,8 @@ impl App {
 
     /// What a failed login said is on the screen that we are about to take: it is left there until
     /// it has been read.
-    fn login_ended(&mut self, status: io::Result<ExitStatus>) -> io::Result<()> {
+    fn login_ended(&mut self, status: io::Result<ExitStatus>, interrupted: bool) -> io::Result<()> {
+        let interrupt_due = !interrupted && status.as_ref().is_ok_and(|it| was_interrupted(*it));
         let why = match status {
             Ok(status) if status.success() => {
                 self.take_back()?;
@@ -200,7 +218,7 @@ impl App {
             Err(error) => format!("the login got lost: {error}"),
         };
         say_outside(&format!("\nzcode-acp: {why}. Press Enter to go back to the chat."));
-        self.guest = Some(Guest::Leaving(why));
+        self.guest = Some(Guest::Leaving { why, interrupt_due });
         if let Some(input) = &self.input {
             // In the shell's own line mode: what is typed comes with Enter.
             self.reader = Some(Reader::start(input.clone())?);
@@ -210,8 +228,8 @@ impl App {
 
     /// The user has read what a failed login said.
     pub(super) fn taken_leave(&mut self) {
-        if let Some(Guest::Leaving(why)) =
-            self.guest.take_if(|guest| matches!(guest, Guest::Leaving(_)))
+        if let Some(Guest::Leaving { why, .. }) =
+            self.guest.take_if(|guest| matches!(guest, Guest::Leaving { .. }))
         {
             self.return_at_once();
             self.carry(Msg::LoginEnded(Err(why)), Dirty::Now);
