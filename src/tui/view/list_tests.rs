@@ -2,9 +2,9 @@
 
 use super::tests::{keys, ready, screen, screens, tell};
 use super::*;
-use crate::tui::model::Ability;
 use crate::tui::model::login::AuthMethod;
 use crate::tui::model::queue::{AgentItem, AgentQueue};
+use crate::tui::model::{Ability, Overlay, Page, PageContent};
 use crate::tui::msg::{AgentMsg, Msg, SessionFact};
 use crate::tui::terminal::input::TermEvent;
 use crate::tui::update::update;
@@ -226,4 +226,36 @@ fn locked() -> Model {
 #[test]
 fn an_agent_that_wants_a_login_is_shown_with_its_ways_to_log_in() {
     check("login", locked);
+}
+
+#[test]
+fn a_list_of_sessions_says_that_there_are_more_than_were_read() {
+    check("sessions", || {
+        let mut model = ready();
+        model.agent.abilities.push(Ability::List);
+        keys(&mut model, "/resume<ret>");
+        let session = |n: usize| json!({"sessionId": format!("id-{n}"), "title": format!("Session {n}"), "updatedAt": "2026-01-02T03:04:05Z"});
+        let sessions: Vec<Value> = (0..50).map(session).collect();
+        tell(&mut model, AgentMsg::Sessions(Ok(json!({"sessions": sessions, "nextCursor": "c"}))));
+        model
+    });
+}
+
+#[test]
+fn a_page_of_a_long_output_says_that_its_length_is_a_guess() {
+    check("long_output", || {
+        let mut model = ready();
+        keys(&mut model, "build<ret>");
+        let line = |n: usize| format!("{n:>6} compiling a crate with a name of some length\n");
+        let output = (0..20_000).map(line).collect::<Vec<_>>().concat();
+        // Nobody keeps what is too long for memory here: the page is opened on all of it.
+        model.overlay = Some(Overlay::Page(Page {
+            title: "cargo build".to_owned(),
+            content: PageContent::Text(output.into()),
+            scroll: 0,
+            focused: true,
+            find: None,
+        }));
+        model
+    });
 }
