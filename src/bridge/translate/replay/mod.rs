@@ -300,16 +300,14 @@ fn entries(reply: &str, number: usize) -> Result<Vec<Entry>, ReplayError> {
     let mut messages: Vec<Entry> = Vec::with_capacity(found.messages.len());
     let mut places: HashMap<String, usize> = HashMap::new();
     for raw in found.messages {
-        let Ok(head) = serde_json::from_str::<plumbing::Head>(raw.get()) else {
-            continue;
-        };
+        let Some(info) = plumbing::info(raw.get()) else { continue };
         // A raw value is a piece of the text it was read from.
         let begin = raw.get().as_ptr().addr() - base;
         let entry = Entry {
             reply: number,
             span: begin..begin + raw.get().len(),
-            id: head.info.id().map(str::to_owned),
-            starts_turn: head.info.starts_turn(),
+            id: info.id().map(str::to_owned),
+            starts_turn: info.starts_turn(),
         };
         let known = entry.id.as_ref().and_then(|id| places.get(id)).copied();
         if let Some(known) = known.and_then(|at| messages.get_mut(at)) {

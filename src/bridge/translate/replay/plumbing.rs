@@ -4,12 +4,45 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-/// The part of a message that tells what it is.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Head {
-    #[serde(default)]
-    pub(super) info: Info,
+/// Reads the part of a message that tells what it is, and no further: it stands before the parts,
+/// which are long. `None` when it makes no sense.
+pub(super) fn info(message: &str) -> Option<Info> {
+    let mut found = None;
+    let mut json = serde_json::Deserializer::from_str(message);
+    // It ends in an error where it stops before the end; what was found counts.
+    let ended = Search(&mut found).deserialize(&mut json);
+    found.or_else(|| ended.is_ok().then(Info::default))
+}
+
+struct Search<'a>(&'a mut Option<Info>);
+
+impl<'de> DeserializeSeed<'de> for Search<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Search<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<(), A::Error> {
+        while let Some(key) = from.next_key::<Cow<'_, str>>()? {
+            if key == "info" {
+                *self.0 = Some(from.next_value()?);
+                return Ok(());
+            }
+            from.next_value::<IgnoredAny>()?;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]

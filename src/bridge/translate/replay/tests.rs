@@ -295,6 +295,22 @@ fn a_cursor_that_does_not_fit_is_expired() {
     }
 }
 
+#[test]
+fn what_a_message_is_stands_anywhere_in_it() {
+    for (message, id) in [
+        (r#"{"info": {"id": "a"}, "parts": [}"#, Some(Some("a"))),
+        (r#"{"parts": [{"info": 1}], "info": {"id": "b"}}"#, Some(Some("b"))),
+        (r#"{"parts": []}"#, Some(None)),
+        (r#"{"info": {}}"#, Some(None)),
+        (r#"{"info": 7}"#, None),
+        (r#"{"inf\u006f": {"id": "c"}}"#, Some(Some("c"))),
+        ("[]", None),
+    ] {
+        let info = plumbing::info(message);
+        assert_eq!(info.as_ref().map(plumbing::Info::id), id, "{message}");
+    }
+}
+
 fn reply(messages: &[Value]) -> Box<str> {
     json!({ "messages": messages }).to_string().into()
 }
