@@ -27,7 +27,7 @@ const EXAMPLES: &[(&str, &str)] = &[
 
 /// Runs the terminal chat until the user leaves.
 pub fn run(config: Config, args: TuiArgs) -> Result<(), AppError> {
-    process::hand_back_large_memory();
+    process::hand_back_memory_above(128 * 1024);
     let cwd = working_directory(args.session.cwd.as_deref())?;
     let foreign = args.session.agent.as_deref();
     let is_demo = config.engine.demo.is_some();

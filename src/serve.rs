@@ -21,7 +21,8 @@ const QUIET: Duration = Duration::from_secs(1);
 
 /// Serves until the client closes its end or a signal arrives; both are a clean end.
 pub fn run(config: Config) -> Result<(), AppError> {
-    process::hand_back_large_memory();
+    // The fragments of a large row are a quarter of a megabyte each.
+    process::hand_back_memory_above(1 << 20);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

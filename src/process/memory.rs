@@ -50,27 +50,34 @@ fn unchanged(maps: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// Makes the system's allocator hand every large piece of memory back when it is freed. Left alone,
-/// glibc takes the first freed megabyte as a sign that more of the kind will come, serves them from
-/// its heaps from then on, and what is small and stays (the ends of the texts) nails them down: two
-/// hundred outputs of a megabyte held 350 MiB that nothing used. Call it before there are threads.
+/// Makes the system's allocator hand every piece of memory above `bytes` back when it is freed. Left
+/// alone, glibc takes the first freed megabyte as a sign that more of the kind will come, serves them
+/// from its heaps from then on, and what is small and stays (the ends of the texts) nails them down:
+/// two hundred outputs of a megabyte held 350 MiB that nothing used. What is handed back costs a page
+/// fault for every 4 KiB when it is taken again, so whoever needs pieces of a size all the time says
+/// more. Call it before there are threads.
 #[expect(unsafe_code, reason = "the allocator has no other interface")]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-pub fn hand_back_large_memory() {
+pub fn hand_back_memory_above(bytes: u32) {
     use std::ffi::c_int;
     unsafe extern "C" {
         fn mallopt(parameter: c_int, value: c_int) -> c_int;
     }
-    /// `M_MMAP_THRESHOLD` of malloc.h: setting it also ends its growth.
+    /// `M_TRIM_THRESHOLD` of malloc.h: how much stays at the end of the heap.
+    const TRIM_THRESHOLD: c_int = -1;
+    /// `M_MMAP_THRESHOLD`: setting it also ends its growth.
     const MMAP_THRESHOLD: c_int = -3;
-    // SAFETY: declared as in malloc.h; it changes nothing that is allocated. Where it is refused,
-    // more memory is held and nothing else is different.
-    unsafe { mallopt(MMAP_THRESHOLD, 128 * 1024) };
+    let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+    for parameter in [MMAP_THRESHOLD, TRIM_THRESHOLD] {
+        // SAFETY: declared as in malloc.h; it changes nothing that is allocated. Where it is
+        // refused, more memory is held and nothing else is different.
+        unsafe { mallopt(parameter, bytes) };
+    }
 }
 
 /// Other allocators do so by themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub fn hand_back_large_memory() {}
+pub fn hand_back_memory_above(_bytes: u32) {}
 
 #[cfg(test)]
 mod tests {

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use crate::cli::WatchdogArgs;
 use crate::error::AppError;
 
-pub use memory::{forget_code, hand_back_large_memory};
+pub use memory::{forget_code, hand_back_memory_above};
 
 /// How long a terminated group may take before it is killed.
 pub const TERM_GRACE: Duration = Duration::from_secs(3);
