@@ -216,6 +216,7 @@ fn stored_text(parts: &[Value], kind: TextKind) -> String {
     whole
 }
 
+#[expect(clippy::expect_used, reason = "what is missing is put there just before")]
 fn entry<'a>(
     entries: &'a mut HashMap<String, Entry>,
     order: &mut VecDeque<String>,
@@ -228,13 +229,15 @@ fn entry<'a>(
             entries.remove(&oldest);
         }
         order.push_back(key.to_owned());
+        let entry = Entry {
+            id: acp::MessageId::new(key),
+            thought_id: acp::MessageId::new(format!("thought_{key}")),
+            message: Track::default(),
+            thought: Track::default(),
+        };
+        entries.insert(key.to_owned(), entry);
     }
-    entries.entry(key.to_owned()).or_insert_with(|| Entry {
-        id: acp::MessageId::new(key),
-        thought_id: acp::MessageId::new(format!("thought_{key}")),
-        message: Track::default(),
-        thought: Track::default(),
-    })
+    entries.get_mut(key).expect("it is there")
 }
 
 fn chunk(entry: &Entry, kind: TextKind, text: &str, target: &Target) -> acp::SessionUpdate {
