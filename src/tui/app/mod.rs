@@ -243,8 +243,13 @@ impl App {
         self.input = Some(input_tx);
         let mut agent_is_there = true;
         loop {
-            while let Ok(event) = input.try_recv() {
+            let mut typed = 0;
+            // So many that a flood of them does not keep the screen from being drawn.
+            while typed < BATCH
+                && let Ok(event) = input.try_recv()
+            {
                 self.take_input(event);
+                typed += 1;
             }
             let mut taken = 0;
             while taken < BATCH

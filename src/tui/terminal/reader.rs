@@ -9,12 +9,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
 
 use super::input::{Decoder, TermEvent};
+use crate::tui::keymap::{Key, KeyCode};
 
 /// How long what follows a lone escape may take before it is the key. Terminals and multiplexers
 /// write a sequence at once, and stopping an agent must not wait.
 const ESCAPE_WAIT_NANOS: i64 = 10_000_000;
 /// How long the rest of a sequence that has begun may take: a slow link may tear it.
 const TORN_WAIT_NANOS: i64 = 40_000_000;
+
+/// Characters of one read from which on they were not typed.
+const BURST: usize = 64;
 
 /// What the thread tells.
 #[derive(Debug)]
@@ -96,7 +100,7 @@ fn read_loop(wake: &OwnedFd, to: &mpsc::Sender<Input>) {
         match rustix::io::read(stdin, &mut buf) {
             Ok(0) => break,
             Ok(n) => {
-                let events = decoder.feed(buf.get(..n).unwrap_or_default());
+                let events = joined(decoder.feed(buf.get(..n).unwrap_or_default()));
                 if !send_all(to, events) {
                     return;
                 }
@@ -108,7 +112,85 @@ fn read_loop(wake: &OwnedFd, to: &mpsc::Sender<Input>) {
     let _nobody_listens_any_more = to.blocking_send(Input::Eof);
 }
 
+/// Joins long runs of text, which no hands write in one read: a paste without brackets, whose lines
+/// are no prompts and whose characters must not be taken in one by one. An Enter at the end of a
+/// single line stays the key: programs that type for people end with it.
+fn joined(events: Vec<TermEvent>) -> Vec<TermEvent> {
+    let mut out = Vec::with_capacity(events.len());
+    let mut run: Vec<TermEvent> = Vec::new();
+    for event in events {
+        if text_of(&event).is_some() {
+            run.push(event);
+        } else {
+            end_run(&mut run, &mut out);
+            out.push(event);
+        }
+    }
+    end_run(&mut run, &mut out);
+    out
+}
+
+fn end_run(run: &mut Vec<TermEvent>, out: &mut Vec<TermEvent>) {
+    if run.len() < BURST {
+        out.append(run);
+        return;
+    }
+    let mut text: String = run.iter().filter_map(text_of).collect();
+    let last = run.pop();
+    run.clear();
+    let is_one_line = text.find('\n') == Some(text.len() - 1);
+    if is_one_line {
+        text.pop();
+    }
+    out.push(TermEvent::Burst(text));
+    if is_one_line {
+        out.extend(last);
+    }
+}
+
+/// What a key writes, line ends included.
+fn text_of(event: &TermEvent) -> Option<char> {
+    let TermEvent::Key(key) = event else { return None };
+    match key.code {
+        KeyCode::Enter if *key == Key::plain(KeyCode::Enter) => Some('\n'),
+        KeyCode::Tab if *key == Key::plain(KeyCode::Tab) => Some('\t'),
+        _ if *key == Key::ctrl('j') => Some('\n'),
+        _ => key.text(),
+    }
+}
+
 fn send_all(to: &mpsc::Sender<Input>, events: Vec<TermEvent>) -> bool {
     let now = Instant::now();
     events.into_iter().all(|event| to.blocking_send(Input::Event(event, now)).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &str) -> Vec<TermEvent> {
+        joined(Decoder::default().feed(bytes.as_bytes()))
+    }
+
+    #[test]
+    fn a_long_run_of_text_is_one_burst_and_other_keys_stand_between() {
+        let line = "a line of 文字 and\tmore of it\r";
+        let text = line.repeat(40);
+        let whole = text.replace('\r', "\n");
+        assert_eq!(read(&text), [TermEvent::Burst(whole.clone())]);
+        let up = TermEvent::Key(Key::plain(KeyCode::Up));
+        let both = read(&format!("{text}\x1b[A{text}"));
+        assert_eq!(both, [TermEvent::Burst(whole.clone()), up, TermEvent::Burst(whole)]);
+    }
+
+    #[test]
+    fn what_hands_can_write_stays_keys_and_so_does_the_enter_after_one_line() {
+        assert_eq!(read("yes please\r").len(), 11);
+        let line = "w".repeat(BURST);
+        let enter = TermEvent::Key(Key::plain(KeyCode::Enter));
+        assert_eq!(read(&format!("{line}\r")), [TermEvent::Burst(line), enter]);
+        // Input methods take back what they wrote: the order stays.
+        let telex = "hie\x7f\x7fi\u{1ec3}n".repeat(20);
+        assert!(read(&telex).iter().all(|event| matches!(event, TermEvent::Key(_))));
+    }
 }

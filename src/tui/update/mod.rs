@@ -63,13 +63,14 @@ fn term(model: &mut Model, event: TermEvent, cmds: &mut Vec<Cmd>) {
     match event {
         TermEvent::Key(key) => {
             paste::before_key(model, key, cmds);
-            if paste::holds_enter(model, key) {
+            if paste::holds_enter(model, key) || paste::goes_on(model, key) {
                 return;
             }
             let version = model.composer.version();
             keys::key(model, key, cmds);
             mention::follow(model, model.composer.version() != version, cmds);
         }
+        TermEvent::Burst(text) => paste::burst(model, text, cmds),
         TermEvent::Paste(text) => keys::pasted(model, &text, cmds),
         TermEvent::Mouse(mouse) => keys::mouse(model, mouse, cmds),
         TermEvent::Focus(focused) => model.focused = focused,

@@ -26,7 +26,7 @@ pub(super) fn before_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) {
             // More text follows: it was a line end of a paste.
             model.burst.held_enter_until = None;
             model.burst.multi_line = true;
-            model.composer.insert("\n");
+            put(model, "\n");
         } else {
             release_enter(model, cmds);
         }
@@ -49,7 +49,7 @@ pub(super) fn holds_enter(model: &mut Model, key: Key) -> bool {
     }
     let since = model.now_ms.saturating_sub(model.burst.last_ms);
     if model.burst.multi_line && since <= TAIL_MS {
-        model.composer.insert("\n");
+        put(model, "\n");
         model.burst.last_ms = model.now_ms;
         model.last_input_ms = model.now_ms;
         return true;
@@ -60,6 +60,38 @@ pub(super) fn holds_enter(model: &mut Model, key: Key) -> bool {
         return true;
     }
     false
+}
+
+/// Puts a piece of a paste into the draft: to the rest of it where that is a chip.
+fn put(model: &mut Model, text: &str) {
+    if !(model.burst.run >= RUN_LENGTH && model.composer.paste_on(text)) {
+        model.composer.insert(text);
+    }
+}
+
+/// Takes in text that came at once and without brackets. It is a paste in pieces: a line end before
+/// it was one of its own, and the pieces are one.
+pub(super) fn burst(model: &mut Model, mut text: String, cmds: &mut Vec<Cmd>) {
+    if model.burst.held_enter_until.take().is_some() {
+        text.insert(0, '\n');
+    }
+    let goes_on = model.burst.run >= RUN_LENGTH && keys::context(model) == Context::Composer;
+    if !(goes_on && model.composer.paste_on(&text)) {
+        keys::pasted(model, &text, cmds);
+    }
+    model.burst.multi_line = text.contains('\n') || (goes_on && model.burst.multi_line);
+    model.burst.run = RUN_LENGTH;
+    model.burst.last_ms = model.now_ms;
+    model.last_input_ms = model.now_ms;
+}
+
+/// A few characters that came with a burst belong to its chip; returns whether they do.
+pub(super) fn goes_on(model: &mut Model, key: Key) -> bool {
+    // The run is longer than a burst leaves it only when the key followed at once.
+    if model.burst.run <= RUN_LENGTH || keys::context(model) != Context::Composer {
+        return false;
+    }
+    key.text().is_some_and(|c| model.composer.paste_on(c.encode_utf8(&mut [0; 4])))
 }
 
 /// Nothing followed: it was the Enter key.

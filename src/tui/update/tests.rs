@@ -611,3 +611,32 @@ fn the_first_page_of_sessions_is_there_at_once_and_a_filter_looks_through_those_
     assert_eq!(agent_cmds(&send(&mut m, page(150, None))), []);
     assert_eq!(rows(&m), (200, 1));
 }
+
+#[test]
+fn a_paste_without_brackets_in_pieces_is_one_chip_and_sends_nothing() {
+    let mut m = ready();
+    let send_burst =
+        |m: &mut Model, text: &str| update(m, Msg::Term(TermEvent::Burst(text.to_owned())));
+    let piece = "a line of a paste\n".repeat(100);
+    let mut sent = Vec::new();
+    for n in 0..20 {
+        m.now_ms += 5;
+        // A piece ends anywhere: here before a line end, which comes alone.
+        sent.extend(send_burst(&mut m, piece.trim_end()));
+        m.now_ms += 1;
+        if n == 19 {
+            break;
+        }
+        sent.extend(update(
+            &mut m,
+            Msg::Term(TermEvent::Key(Key::plain(crate::tui::keymap::KeyCode::Enter))),
+        ));
+    }
+    assert!(agent_cmds(&sent).is_empty(), "{sent:?}");
+    assert!(m.composer.text().starts_with("[pasted #1: 2000 lines]"), "{}", m.composer.text());
+    // The Enter key, after a moment.
+    m.now_ms += 500;
+    let cmds = keys(&mut m, "<ret>");
+    let [AgentCmd::Prompt { text, .. }] = &agent_cmds(&cmds)[..] else { panic!("{cmds:?}") };
+    assert_eq!(text.trim_end(), [piece.trim_end(); 20].join("\n"));
+}

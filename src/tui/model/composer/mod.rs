@@ -59,6 +59,15 @@ pub struct Composer {
     version: u64,
 }
 
+/// What stands for a paste in the text.
+fn label_of(n: usize, lines: usize, chars: usize) -> String {
+    if lines > 1 {
+        format!("[pasted #{n}: {lines} lines]")
+    } else {
+        format!("[pasted #{n}: {chars} characters]")
+    }
+}
+
 impl Composer {
     /// The text as shown, chips by their labels.
     pub fn text(&self) -> &str {
@@ -188,14 +197,28 @@ impl Composer {
             return;
         }
         self.chips_made += 1;
-        let n = self.chips_made;
-        let label = if lines > 1 {
-            format!("[pasted #{n}: {lines} lines]")
-        } else {
-            format!("[pasted #{n}: {chars} characters]")
-        };
+        let label = label_of(self.chips_made, lines, chars);
         self.chips.push(Chip { label: label.clone(), content: text.to_owned() });
         self.put(&label);
+    }
+
+    /// Adds a further piece to the paste whose chip was made last and ends at the caret; returns
+    /// whether there is one.
+    pub fn paste_on(&mut self, text: &str) -> bool {
+        let n = self.chips_made;
+        let Some(chip) = self.chips.last_mut().filter(|chip| {
+            chip.label.starts_with(&format!("[pasted #{n}:"))
+                && self.text.get(..self.caret).is_some_and(|before| before.ends_with(&chip.label))
+        }) else {
+            return false;
+        };
+        chip.content.push_str(text);
+        let start = self.caret - chip.label.len();
+        chip.label = label_of(n, chip.content.lines().count(), chip.content.chars().count());
+        self.text.replace_range(start..self.caret, &chip.label);
+        self.caret = start + chip.label.len();
+        self.changed();
+        true
     }
 
     /// Puts the content of the chip at (or before) the caret into the text; returns whether it did.

@@ -14,6 +14,9 @@ pub enum TermEvent {
     Key(Key),
     /// A bracketed paste; line ends are `\n` whatever the terminal sent.
     Paste(String),
+    /// Text and line ends that came all at once without the brackets of a paste: more than hands
+    /// write in the time.
+    Burst(String),
     /// A mouse button or wheel.
     Mouse(Mouse),
     /// The window got or lost the focus.
