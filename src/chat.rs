@@ -2,11 +2,10 @@
 //! Wires parts together and holds no logic of its own.
 
 use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
 
 use crate::agents::{self, Pieces};
 use crate::cli::TuiArgs;
-use crate::config::{Config, DemoConfig};
+use crate::config::{Config, DemoConfig, working_directory};
 use crate::error::AppError;
 use crate::process;
 use crate::tui::model::{FirstSession, Start};
@@ -72,11 +71,12 @@ pub fn run(config: Config, args: TuiArgs) -> Result<(), AppError> {
         None => agents::bridge(config),
     };
     tui::run(source, options).map(drop).map_err(|err| {
-        let failure = AppError::failed("the terminal cannot be used").caused_by(err);
+        let failure = "the terminal cannot be used";
         if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
-            return failure;
+            return AppError::failed(failure).caused_by(err);
         }
-        failure
+        AppError::usage(failure)
+            .caused_by(err)
             .hint("tui needs a terminal for its input and output")
             .hint("without one: zcode-acp run \"PROMPT\" for scripts, zcode-acp serve for editors")
     })
@@ -84,14 +84,4 @@ pub fn run(config: Config, args: TuiArgs) -> Result<(), AppError> {
 
 fn examples() -> Vec<(String, String)> {
     EXAMPLES.iter().map(|(prompt, what)| ((*prompt).to_owned(), (*what).to_owned())).collect()
-}
-
-fn working_directory(asked: Option<&Path>) -> Result<PathBuf, AppError> {
-    let cwd = match asked {
-        Some(dir) => std::fs::canonicalize(dir)
-            .map_err(|err| AppError::failed(format!("{}: {err}", dir.display())))?,
-        None => std::env::current_dir()
-            .map_err(|err| AppError::failed("the working directory is gone").caused_by(err))?,
-    };
-    Ok(cwd)
 }

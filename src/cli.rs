@@ -242,6 +242,11 @@ pub struct ApprovalsArgs {
 /// How to answer.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ApprovalsCommand {
+    /// Show all of a question.
+    Show {
+        /// The question, or the first digits of it.
+        id: String,
+    },
     /// Let the tool run.
     Allow {
         /// The question, or the first digits of it.

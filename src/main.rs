@@ -8,7 +8,7 @@ use zcode_acp::cli::{Cli, Command};
 use zcode_acp::config::{Config, Env};
 use zcode_acp::error::AppError;
 use zcode_acp::{approvals, bridge, chat, doctor, logging, login, manual, process};
-use zcode_acp::{quota, replay, run, serve, sessions};
+use zcode_acp::{quota, replay, run, serve, sessions, trace};
 
 fn main() -> ExitCode {
     process::watch_if_asked(std::env::args_os());
@@ -18,8 +18,7 @@ fn main() -> ExitCode {
     match dispatch(command, &cli, on_terminal) {
         Ok(()) => ExitCode::SUCCESS,
         Err(err) => {
-            // Nobody may be reading any more; the exit code still says it.
-            drop(writeln!(std::io::stderr(), "zcode-acp: {err}"));
+            drop(writeln!(std::io::stderr(), "zcode-acp: {err}")); // unread, the code still says it
             ExitCode::from(err.kind.exit_code())
         }
     }
@@ -40,6 +39,7 @@ fn dispatch(command: Command, cli: &Cli, on_terminal: bool) -> Result<(), AppErr
     // Children are watched over, and the demo played, by this very program.
     std::env::current_exe().map(process::register_own_binary).ok();
     let config = Config::load(Env::from_process(), &cli.global, &command)?;
+    trace::Trace::check(&config).and_then(|()| replay::check(&config))?;
     let notes = config.warnings.iter().cloned().chain(logging::init(&config));
     notes.for_each(|note| tracing::warn!("{note}"));
     match command {

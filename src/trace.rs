@@ -8,7 +8,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,6 +17,7 @@ use agent_client_protocol::{ConnectTo, Error as AcpError, Role, TransportFrame};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::error::AppError;
 use crate::join::{Way, join};
 
 /// Which wire a line was on.
@@ -62,8 +63,31 @@ impl Trace {
 
     /// Appends to a file that only the user can read. Several traces of one process may share it.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+        // A link could lead to a file that is worth more than a trace.
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .custom_flags(flags.bits().cast_signed())
+            .open(path)?;
+        // One that was there before may have been open to others.
+        if file.metadata()?.is_file() {
+            file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+        }
         Ok(Self(Some(Arc::new(file))))
+    }
+
+    /// Whether the trace that was asked for can be written, before anything is begun that would
+    /// not be recorded.
+    ///
+    /// # Errors
+    /// Usage, with the file and the cause.
+    pub fn check(config: &crate::config::Config) -> Result<(), AppError> {
+        let Some(path) = &config.trace else { return Ok(()) };
+        Self::open(path).map(drop).map_err(|err| {
+            AppError::usage(format!("cannot record the wires in {}", path.display())).caused_by(err)
+        })
     }
 
     /// The trace that the settings ask for; a file that cannot be opened is told in the log.

@@ -1,24 +1,35 @@
 //! The `approvals` subcommand: shows open questions and answers them.
 
 use std::io::Write;
+use std::path::PathBuf;
 
-use serde_json::json;
+use serde_json::Value;
 
-use super::store::{Record, Store};
+use super::TIME_LIMIT;
+use super::store::{Record, Store, StoreError};
 use crate::cli::{ApprovalsArgs, ApprovalsCommand};
 use crate::config::Config;
 use crate::error::AppError;
+use crate::printable;
+
+/// Characters of a tool's input that the list shows; `show` has all of it.
+const MAX_SHOWN: usize = 2000;
+/// Digits of an id that have to be given.
+const MIN_ID: usize = 4;
 
 /// Runs the subcommand; `out` is standard output.
 pub fn run(config: &Config, args: &ApprovalsArgs, out: &mut dyn Write) -> Result<(), AppError> {
     let dir = args.dir.clone().unwrap_or_else(|| config.default_approval_dir.clone());
     let store = Store::open(&dir).map_err(|err| {
-        AppError::failed(format!("cannot use {}", dir.display()))
-            .caused_by(err)
-            .hint(format!("make it with: mkdir -p -m 700 {}", dir.display()))
+        let hint = match err {
+            StoreError::NotPrivate { .. } => format!("chmod 700 {}", dir.display()),
+            _ => format!("make it with: mkdir -p -m 700 {}", dir.display()),
+        };
+        AppError::failed(format!("cannot use {}", dir.display())).caused_by(err).hint(hint)
     })?;
     match &args.command {
         None => list(&store, args.json, out),
+        Some(ApprovalsCommand::Show { id }) => show(&store, id, out),
         Some(ApprovalsCommand::Allow { id, note }) => {
             answer(&store, id, "allow", note.as_deref(), out)
         }
@@ -28,42 +39,72 @@ pub fn run(config: &Config, args: &ApprovalsArgs, out: &mut dyn Write) -> Result
     }
 }
 
-fn pending(store: &Store) -> Result<Vec<Record>, AppError> {
-    let mut records =
+/// The questions that are open, and the files that nobody can read.
+fn pending(store: &Store) -> Result<(Vec<Record>, Vec<PathBuf>), AppError> {
+    let (mut records, unreadable) =
         store.list().map_err(|err| AppError::failed("cannot list the questions").caused_by(err))?;
-    records.retain(|record| record.status == "pending");
-    Ok(records)
+    records.retain(|record| record.is_open(TIME_LIMIT));
+    Ok((records, unreadable))
 }
 
 fn list(store: &Store, as_json: bool, out: &mut dyn Write) -> Result<(), AppError> {
-    let records = pending(store)?;
+    let (records, unreadable) = pending(store)?;
     let written = if as_json {
-        writeln!(out, "{}", json!(records))
-    } else if records.is_empty() {
+        writeln!(out, "{}", serde_json::to_string(&records).unwrap_or_default())
+    } else if records.is_empty() && unreadable.is_empty() {
         writeln!(out, "nothing is waiting for an answer")
     } else {
         records.iter().try_for_each(|record| {
-            writeln!(out, "{}  {}  {}", record.id, record.tool_name, shown(&record.brief))
+            // Whoever allows it must have seen the whole of it.
+            let (tool, input) = (printable::line(&record.tool_name), record.whole_input());
+            let input = printable::line(&input);
+            match input.char_indices().nth(MAX_SHOWN) {
+                None => writeln!(out, "{}  {tool}  {input}", record.id),
+                Some((cut, _)) => {
+                    let more = input.chars().count() - MAX_SHOWN;
+                    let begin = input.get(..cut).unwrap_or_default();
+                    writeln!(
+                        out,
+                        "{}  {tool}  {begin}… {more} characters more: zcode-acp approvals show {}",
+                        record.id, record.id
+                    )
+                }
+            }
         })
     };
+    if !as_json {
+        for path in unreadable {
+            drop(writeln!(out, "cannot be read: {}", printable::line(&path.display().to_string())));
+        }
+    }
     written.map_err(|err| AppError::failed("cannot write").caused_by(err))
 }
 
-/// Control characters could hide a part of a command from whoever is about to allow it.
-fn shown(text: &str) -> String {
-    text.chars()
-        .map(|c| {
-            if c.is_control() || is_invisible(c) {
-                c.escape_unicode().to_string()
-            } else {
-                c.into()
-            }
-        })
-        .collect()
+/// The one open question whose id begins so.
+fn find(store: &Store, id: &str) -> Result<Record, AppError> {
+    // An unset variable of a script must not answer whatever waits.
+    if id.len() < MIN_ID {
+        return Err(AppError::usage(format!("{id:?} is no id: at least {MIN_ID} digits of one")));
+    }
+    let mut matching = pending(store)?.0;
+    matching.retain(|record| record.id.starts_with(id));
+    match (matching.pop(), matching.is_empty()) {
+        (Some(record), true) => Ok(record),
+        (None, _) => Err(AppError::failed(format!("no open question {id}"))
+            .hint("list them with: zcode-acp approvals")),
+        _ => Err(AppError::usage(format!("{id} stands for more than one question"))),
+    }
 }
 
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+/// The whole question, a field a line, text as it would run.
+fn show(store: &Store, id: &str, out: &mut dyn Write) -> Result<(), AppError> {
+    let record = find(store, id)?;
+    let payload: Value = serde_json::from_str(record.payload.get()).unwrap_or_default();
+    let pretty = serde_json::to_string_pretty(&payload).unwrap_or_default();
+    let lines: Vec<String> =
+        pretty.lines().map(|line| printable::line(line).into_owned()).collect();
+    writeln!(out, "{}  {}\n{}", record.id, printable::line(&record.tool_name), lines.join("\n"))
+        .map_err(|err| AppError::failed("cannot write").caused_by(err))
 }
 
 fn answer(
@@ -73,22 +114,13 @@ fn answer(
     note: Option<&str>,
     out: &mut dyn Write,
 ) -> Result<(), AppError> {
-    let matching: Vec<Record> =
-        pending(store)?.into_iter().filter(|record| record.id.starts_with(id)).collect();
-    let record = match matching.as_slice() {
-        [record] => record,
-        [] => {
-            return Err(AppError::failed(format!("no open question {id}"))
-                .hint("list them with: zcode-acp approvals"));
-        }
-        _ => return Err(AppError::usage(format!("{id} stands for more than one question"))),
-    };
+    let record = find(store, id)?;
     let answered = store
         .answer(&record.id, status, "zcode-acp approvals", note)
         .map_err(|err| AppError::failed("cannot answer").caused_by(err))?;
     if !answered {
         return Err(AppError::failed(format!("{} has been answered already", record.id)));
     }
-    writeln!(out, "{} {status}: {}", record.id, record.tool_name)
+    writeln!(out, "{} {status}: {}", record.id, printable::line(&record.tool_name))
         .map_err(|err| AppError::failed("cannot write").caused_by(err))
 }

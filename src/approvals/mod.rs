@@ -23,7 +23,7 @@ use watch::Watch;
 
 /// How long a question stays open before it counts as denied.
 pub const TIME_LIMIT: Duration = Duration::from_mins(5);
-/// How often the file is looked at where nothing announces changes.
+/// How often the file is looked at, whatever announces changes.
 const POLL: Duration = Duration::from_secs(1);
 /// Looks at an unreadable file before it counts as a fault; its writer may be half way through.
 const PATIENCE: u32 = 3;
@@ -66,10 +66,10 @@ impl ApprovalBridge {
         let deadline = Instant::now() + self.time_limit;
         let mut unreadable = 0;
         loop {
-            match self.store.read(pending.id()) {
-                Ok(record) => {
+            match self.store.answer_of(pending.id()) {
+                Ok(answer) => {
                     unreadable = 0;
-                    match record.status.as_str() {
+                    match answer.status.as_str() {
                         "pending" => {}
                         "allow" => {
                             pending.settled();
@@ -77,11 +77,15 @@ impl ApprovalBridge {
                         }
                         "deny" => {
                             pending.settled();
-                            let note = record.note.filter(|note| !note.trim().is_empty());
-                            return Verdict::Deny(note.unwrap_or_else(|| "denied".to_owned()));
+                            let note = answer.note.as_ref().and_then(Value::as_str);
+                            let note = note.map(str::trim).filter(|note| !note.is_empty());
+                            return Verdict::Deny(note.unwrap_or("denied").to_owned());
                         }
                         other => return Verdict::Deny(format!("unknown answer {other:?}")),
                     }
+                }
+                Err(err @ StoreError::NotPrivate { .. }) => {
+                    return Verdict::Deny(format!("nobody can be trusted to have answered: {err}"));
                 }
                 Err(err) => {
                     unreadable += 1;
@@ -90,12 +94,9 @@ impl ApprovalBridge {
                     }
                 }
             }
-            // Half-written files are read again soon even where changes are announced.
-            let next = if unreadable > 0 || !watch.announces() {
-                deadline.min(Instant::now() + POLL)
-            } else {
-                deadline
-            };
+            // Not every change is announced (a network drive, a bind mount, another name of the
+            // file), and a person waits: while a question is open it is looked at each second too.
+            let next = deadline.min(Instant::now() + POLL);
             tokio::select! {
                 () = watch.changed() => {}
                 () = tokio::time::sleep_until(next) => {

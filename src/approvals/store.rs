@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 /// Largest file that is read; a whole edited file can be in a payload.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
@@ -16,7 +17,7 @@ const MAX_BRIEF: usize = 400;
 const KEPT: Duration = Duration::from_hours(24);
 
 /// One question as it lies in its file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Record {
     /// 12 hexadecimal digits, also the file's name.
     pub id: String,
@@ -27,7 +28,7 @@ pub struct Record {
     /// The tool's input as one line.
     pub brief: String,
     /// The engine's permission request, unchanged.
-    pub payload: Value,
+    pub payload: Box<RawValue>,
     /// Seconds since the epoch.
     pub created: f64,
     /// `pending`, `allow` or `deny`.
@@ -38,6 +39,14 @@ pub struct Record {
     /// A word from whoever answered; with a deny it is told to the model.
     #[serde(default)]
     pub note: Option<String>,
+}
+
+/// What an answered file says. Whoever answers may have written nothing but the status.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Answer {
+    pub(super) status: String,
+    #[serde(default)]
+    pub(super) note: Option<Value>,
 }
 
 /// Why a question could not be written or read.
@@ -69,9 +78,18 @@ pub(super) struct Store {
 }
 
 impl Store {
+    /// Takes a directory. A link to one is followed now and never again.
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
-        let meta = std::fs::metadata(dir)?;
-        let not_private = |problem| StoreError::NotPrivate { dir: dir.to_path_buf(), problem };
+        let store = Self { dir: std::fs::canonicalize(dir)? };
+        store.check()?;
+        Ok(store)
+    }
+
+    /// Whether the directory still is the user's alone.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        let dir = &self.dir;
+        let meta = std::fs::symlink_metadata(dir)?;
+        let not_private = |problem| StoreError::NotPrivate { dir: dir.clone(), problem };
         if !meta.is_dir() {
             return Err(not_private("it is no directory"));
         }
@@ -82,10 +100,10 @@ impl Store {
                 return Err(not_private("it belongs to another user"));
             }
             if meta.mode() & 0o022 != 0 {
-                return Err(not_private("others can write to it; chmod go-w it"));
+                return Err(not_private("others can write to it"));
             }
         }
-        Ok(Self { dir: dir.to_path_buf() })
+        Ok(())
     }
 
     pub(super) fn dir(&self) -> &Path {
@@ -109,38 +127,51 @@ impl Store {
                 .and_then(Value::as_str)
                 .unwrap_or("unknown")
                 .to_owned(),
-            brief: serde_json::to_string(&input)?.chars().take(MAX_BRIEF).collect(),
-            payload: payload.clone(),
+            brief: brief(&serde_json::to_string(&input)?),
+            payload: serde_json::value::to_raw_value(payload)?,
             created: now().as_secs_f64(),
             status: "pending".to_owned(),
             via: None,
             note: None,
         };
-        self.write(&record)?;
+        self.write(&record.id, &serde_json::to_vec(&record)?)?;
         Ok(Pending { store: self.clone(), id: record.id, open: true })
     }
 
     /// Reads one question.
     pub(super) fn read(&self, id: &str) -> Result<Record, StoreError> {
-        let path = self.path(id);
-        let file = open_plain(&path)?;
-        let mut bytes = Vec::new();
-        let _ = file.take(MAX_BYTES).read_to_end(&mut bytes)?;
-        Ok(serde_json::from_slice(&bytes)?)
+        Ok(serde_json::from_slice(&self.bytes(id)?)?)
     }
 
-    /// All questions that can be read, oldest first.
-    pub(super) fn list(&self) -> Result<Vec<Record>, StoreError> {
-        let mut records = Vec::new();
+    /// Reads what was answered so far, in a directory that is still private.
+    pub(super) fn answer_of(&self, id: &str) -> Result<Answer, StoreError> {
+        self.check()?;
+        Ok(serde_json::from_slice(&self.bytes(id)?)?)
+    }
+
+    fn bytes(&self, id: &str) -> Result<Vec<u8>, StoreError> {
+        let file = open_plain(&self.path(id))?;
+        let mut bytes = Vec::new();
+        let _ = file.take(MAX_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// All questions that can be read, oldest first, and the files that cannot.
+    pub(super) fn list(&self) -> Result<(Vec<Record>, Vec<PathBuf>), StoreError> {
+        let (mut records, mut unreadable) = (Vec::new(), Vec::new());
         for entry in std::fs::read_dir(&self.dir)? {
             let name = entry?.file_name();
             if let Some(id) = name.to_str().and_then(id_of) {
-                // Gone or half-written by now: the next look will tell.
-                records.extend(self.read(id).ok().filter(|record| record.id == id));
+                match self.read(id) {
+                    Ok(record) if record.id == id => records.push(record),
+                    // Gone by now.
+                    Err(StoreError::Io(err)) if err.kind() == io::ErrorKind::NotFound => {}
+                    _ => unreadable.push(self.path(id)),
+                }
             }
         }
         records.sort_by(|a, b| a.created.total_cmp(&b.created));
-        Ok(records)
+        Ok((records, unreadable))
     }
 
     /// Answers a question, if it is still open. Returns whether it was.
@@ -151,38 +182,65 @@ impl Store {
         via: &str,
         note: Option<&str>,
     ) -> Result<bool, StoreError> {
-        let mut record = self.read(id)?;
-        if record.status != "pending" {
+        // Whatever else is in the file stays as it is, to the letter.
+        let bytes = self.bytes(id)?;
+        let mut fields: RawFields = serde_json::from_slice(&bytes)?;
+        if self.read(id)?.status != "pending" {
             return Ok(false);
         }
-        status.clone_into(&mut record.status);
-        record.via = Some(via.to_owned());
-        record.note = note.map(str::to_owned);
-        self.write(&record)?;
+        let news = [("status", json!(status)), ("via", json!(via)), ("note", json!(note))];
+        for (key, value) in news {
+            fields.insert(key.to_owned(), serde_json::value::to_raw_value(&value)?);
+        }
+        self.write(id, &serde_json::to_vec(&fields)?)?;
         Ok(true)
     }
 
     /// Writes beside the file and renames, so that nobody reads half of it.
-    fn write(&self, record: &Record) -> Result<(), StoreError> {
-        let path = self.path(&record.id);
-        let temporary = self.dir.join(format!(".{}.{}.tmp", record.id, std::process::id()));
-        let result = write_new(&temporary, &serde_json::to_vec(record)?)
-            .and_then(|()| std::fs::rename(&temporary, &path));
+    fn write(&self, id: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let path = self.path(id);
+        let temporary = self.dir.join(format!(".{id}.{}.tmp", std::process::id()));
+        let result = write_new(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, &path));
         if result.is_err() {
             drop(std::fs::remove_file(&temporary)); // may not be there
         }
         Ok(result?)
     }
 
-    /// Removes questions that were answered long ago.
+    /// Removes questions of long ago, also those whose asker was killed.
     fn sweep(&self) {
         let long_ago = now().saturating_sub(KEPT).as_secs_f64();
-        for record in self.list().unwrap_or_default() {
-            if record.created < long_ago && record.status != "pending" {
+        for record in self.list().unwrap_or_default().0 {
+            if record.created < long_ago {
                 drop(std::fs::remove_file(self.path(&record.id))); // another process may be first
             }
         }
     }
+}
+
+type RawFields = std::collections::BTreeMap<String, Box<RawValue>>;
+
+impl Record {
+    /// Whether an answer still counts. Whoever asked waits no longer than the limit, and one that
+    /// was killed has left its question behind.
+    pub(super) fn is_open(&self, limit: Duration) -> bool {
+        self.status == "pending" && self.created + limit.as_secs_f64() > now().as_secs_f64()
+    }
+
+    /// All that the tool is to do, as one line.
+    pub(super) fn whole_input(&self) -> String {
+        let payload: Map<String, Value> =
+            serde_json::from_str(self.payload.get()).unwrap_or_default();
+        payload.get("input").map_or_else(|| self.brief.clone(), Value::to_string)
+    }
+}
+
+/// The input's beginning; a mark says that it goes on.
+fn brief(input: &str) -> String {
+    if input.chars().count() <= MAX_BRIEF {
+        return input.to_owned();
+    }
+    input.chars().take(MAX_BRIEF - 1).chain(['…']).collect()
 }
 
 /// `0123456789ab.json` → `0123456789ab`.

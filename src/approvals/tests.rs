@@ -24,7 +24,7 @@ fn request() -> Value {
 
 async fn question_in(dir: &Path) -> String {
     loop {
-        let found = Store::open(dir).unwrap().list().unwrap();
+        let (found, _) = Store::open(dir).unwrap().list().unwrap();
         if let Some(record) = found.first() {
             return record.id.clone();
         }
@@ -136,7 +136,7 @@ async fn nobody_answering_denies_and_closes_the_file() {
     let verdict = bridge.ask(&request()).await;
     assert!(matches!(verdict, Verdict::Deny(_)));
     assert!(began.elapsed() >= TIME_LIMIT);
-    let record = Store::open(dir.path()).unwrap().list().unwrap().remove(0);
+    let record = Store::open(dir.path()).unwrap().list().unwrap().0.remove(0);
     assert_eq!(record.status, "deny");
 }
 
@@ -162,43 +162,146 @@ fn a_directory_that_others_can_write_is_refused() {
     assert!(matches!(ApprovalBridge::open(dir.path()), Err(StoreError::NotPrivate { .. })));
 }
 
+#[tokio::test]
+async fn a_directory_that_is_opened_to_others_meanwhile_decides_nothing() {
+    use std::os::unix::fs::PermissionsExt;
+    let (verdict, _) = ask(|path| {
+        let dir = path.parent().unwrap();
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
+        set_status(path, "allow");
+    })
+    .await;
+    assert!(matches!(verdict, Verdict::Deny(_)), "{verdict:?}");
+}
+
+#[tokio::test]
+async fn an_answer_needs_the_status_alone_and_is_seen_however_it_is_written() {
+    let (verdict, _) = ask(|path| fs::write(path, r#"{"status": "allow"}"#).unwrap()).await;
+    assert_eq!(verdict, Verdict::Allow);
+    let (verdict, _dir) = ask(|path| {
+        // By another name of the file, outside of what is watched.
+        let elsewhere = path.parent().unwrap().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        let other = elsewhere.join("name");
+        fs::hard_link(path, &other).unwrap();
+        set_status(&other, "allow");
+    })
+    .await;
+    assert_eq!(verdict, Verdict::Allow);
+    let (verdict, _) = ask(|path| {
+        use std::io::Write as _;
+        let text = fs::read_to_string(path).unwrap().replace("pending", "allow");
+        let mut file = fs::File::create(path).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        std::mem::forget(file); // its writer keeps it open
+    })
+    .await;
+    assert_eq!(verdict, Verdict::Allow);
+}
+
 #[test]
-fn old_answers_are_swept_and_open_questions_stay() {
+fn old_questions_are_swept_and_one_that_nobody_waits_for_is_not_open() {
     let dir = private_dir();
     let store = Store::open(dir.path()).unwrap();
-    for (id, status) in [("aaaaaaaaaaaa", "allow"), ("bbbbbbbbbbbb", "pending")] {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let an_hour_ago = now.as_secs_f64() - 3600.0;
+    for (id, status, created) in [
+        ("aaaaaaaaaaaa", "allow", 1.0),
+        ("bbbbbbbbbbbb", "pending", 1.0),
+        ("cccccccccccc", "pending", an_hour_ago),
+    ] {
         let record = json!({"id": id, "agent": "zcode", "tool_name": "T", "brief": "", "payload": {},
-            "created": 1.0, "status": status});
+            "created": created, "status": status});
         fs::write(dir.path().join(format!("{id}.json")), record.to_string()).unwrap();
     }
-    store.create(&request()).unwrap().settled();
-    let ids: Vec<String> = store.list().unwrap().into_iter().map(|record| record.id).collect();
-    assert!(!ids.contains(&"aaaaaaaaaaaa".to_owned()) && ids.contains(&"bbbbbbbbbbbb".to_owned()));
+    let asked = store.create(&request()).unwrap();
+    let (records, _) = store.list().unwrap();
+    let open: Vec<(&str, bool)> =
+        records.iter().map(|r| (r.id.as_str(), r.is_open(TIME_LIMIT))).collect();
+    assert_eq!(open, [("cccccccccccc", false), (asked.id(), true)]);
+    asked.settled();
+}
+
+#[test]
+fn an_answer_leaves_the_rest_of_the_file_as_it_was() {
+    let dir = private_dir();
+    let store = Store::open(dir.path()).unwrap();
+    let text = r#"{"id":"aaaaaaaaaaaa","agent":"zcode","tool_name":"T","brief":"","created":1,
+        "payload":{"n":12345678901234567890123},"status":"pending","mine":"kept"}"#;
+    fs::write(dir.path().join("aaaaaaaaaaaa.json"), text).unwrap();
+    assert!(store.answer("aaaaaaaaaaaa", "deny", "me", Some("no")).unwrap());
+    let after = fs::read_to_string(dir.path().join("aaaaaaaaaaaa.json")).unwrap();
+    for kept in [r#""created":1,"#, "12345678901234567890123", r#""mine":"kept""#, r#""deny""#] {
+        assert!(after.contains(kept), "{kept} in {after}");
+    }
+}
+
+/// Runs the subcommand on a directory.
+fn command(
+    dir: &Path,
+    command: Option<ApprovalsCommand>,
+) -> Result<String, crate::error::AppError> {
+    let config = Config::from_env(
+        crate::config::Env::default(),
+        "/nowhere".into(),
+        &crate::config::SettingsFile::default(),
+    );
+    let mut out = Vec::new();
+    let args = ApprovalsArgs { dir: Some(dir.to_path_buf()), json: false, command };
+    super::run(&config, &args, &mut out).map(|()| String::from_utf8(out).unwrap())
 }
 
 #[tokio::test]
 async fn the_subcommand_lists_and_answers() {
     let (verdict, _) = ask(|path| {
-        let config = Config::from_env(
-            crate::config::Env::default(),
-            "/nowhere".into(),
-            &crate::config::SettingsFile::default(),
-        );
-        let dir = path.parent().unwrap().to_path_buf();
-        let run = |command| {
-            let mut out = Vec::new();
-            let args = ApprovalsArgs { dir: Some(dir.clone()), json: false, command };
-            super::run(&config, &args, &mut out).map(|()| String::from_utf8(out).unwrap())
-        };
-        let listed = run(None).unwrap();
+        let dir = path.parent().unwrap();
+        let listed = command(dir, None).unwrap();
         assert!(listed.contains("Bash") && listed.contains("rm -rf build"), "{listed}");
         let id = path.file_stem().unwrap().to_str().unwrap().get(..4).unwrap().to_owned();
-        run(Some(ApprovalsCommand::Allow { id: id.clone(), note: None })).unwrap();
-        assert!(run(Some(ApprovalsCommand::Deny { id, note: None })).is_err(), "answered already");
-        assert!(run(None).unwrap().contains("nothing is waiting"));
+        command(dir, Some(ApprovalsCommand::Allow { id: id.clone(), note: None })).unwrap();
+        let again = command(dir, Some(ApprovalsCommand::Deny { id, note: None }));
+        assert!(again.is_err(), "answered already");
+        assert!(command(dir, None).unwrap().contains("nothing is waiting"));
     })
     .await;
     assert_eq!(verdict, Verdict::Allow);
+}
+
+#[test]
+fn nothing_is_hidden_from_whoever_is_to_allow_it() {
+    let dir = private_dir();
+    let store = Store::open(dir.path()).unwrap();
+    let line = format!("echo {}; rm -rf ~", "a".repeat(420));
+    let asked = store
+        .create(&json!({"toolName": "Bash\u{1b}[8m\u{ad}", "input": {"command": line}}))
+        .unwrap();
+    let record = store.read(asked.id()).unwrap();
+    assert!(record.brief.ends_with('…') && record.brief.chars().count() == 400);
+    let listed = command(dir.path(), None).unwrap();
+    assert!(listed.contains("; rm -rf ~"), "{listed}");
+    assert!(!listed.contains('\u{1b}') && !listed.contains('\u{ad}'), "{listed:?}");
+    asked.settled();
+    // What is too long for a list says so, and where all of it is.
+    let long = store.create(&json!({"toolName": "Write", "input": "x".repeat(3000)})).unwrap();
+    let listed = command(dir.path(), None).unwrap();
+    let show = format!("characters more: zcode-acp approvals show {}", long.id());
+    assert!(listed.contains(&show), "{listed}");
+    let shown = command(dir.path(), Some(ApprovalsCommand::Show { id: long.id().to_owned() }));
+    assert!(shown.unwrap().contains(&"x".repeat(3000)));
+    long.settled();
+}
+
+#[test]
+fn an_id_that_is_not_there_answers_nothing() {
+    let dir = private_dir();
+    let asked = Store::open(dir.path()).unwrap().create(&request()).unwrap();
+    for id in ["", asked.id().get(..3).unwrap()] {
+        let answer = ApprovalsCommand::Allow { id: id.to_owned(), note: None };
+        let refused = command(dir.path(), Some(answer)).unwrap_err();
+        assert_eq!(refused.kind, crate::error::ErrorKind::Usage);
+    }
+    assert!(command(dir.path(), None).unwrap().contains(asked.id()));
+    asked.settled();
 }
 
 use crate::config::Config;

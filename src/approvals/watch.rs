@@ -1,5 +1,5 @@
 //! Says when something in a directory changed: by inotify on Linux, elsewhere (and when inotify
-//! refuses) not at all, which makes the caller poll. Called by the approval bridge.
+//! refuses) not at all. A hint only: the caller looks for itself, too. Called by the approval bridge.
 
 use std::path::Path;
 
@@ -38,14 +38,6 @@ impl Watch {
             #[cfg(target_os = "linux")]
             events: None,
         }
-    }
-
-    /// Whether changes are announced; if not, the caller must look for itself.
-    pub(super) fn announces(&self) -> bool {
-        #[cfg(target_os = "linux")]
-        return self.events.is_some();
-        #[cfg(not(target_os = "linux"))]
-        return false;
     }
 
     /// Waits for the next change; for ever where none is announced.

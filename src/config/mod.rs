@@ -11,8 +11,10 @@ pub use file::{SettingsFile, known_keys, settings_path};
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use crate::error::AppError;
 
 /// A snapshot of the environment, so that everything that depends on it can be tested with values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -171,6 +173,18 @@ impl Config {
             (None, None) => self.zcode_home.clone(),
         }
     }
+}
+
+/// The directory as an absolute path without links, so that it has one name everywhere.
+///
+/// # Errors
+/// Usage, when it is no directory that is there.
+pub fn working_directory(asked: Option<&Path>) -> Result<PathBuf, AppError> {
+    let asked = asked.unwrap_or_else(|| Path::new("."));
+    std::fs::canonicalize(asked)
+        .ok()
+        .filter(|dir| dir.is_dir())
+        .ok_or_else(|| AppError::usage(format!("{} is no directory", asked.display())))
 }
 
 /// Settings for tests: this environment, everything below `home`, the rest at its default.

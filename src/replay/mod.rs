@@ -5,9 +5,11 @@
 mod player;
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::cli::{ReplayArgs, ReplaySide};
+use crate::config::Config;
 use crate::error::AppError;
 use player::{Player, Side, Step};
 
@@ -18,18 +20,30 @@ const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// Plays until standard input ends.
 pub fn run(args: &ReplayArgs) -> Result<(), AppError> {
-    let name = args.file.display();
-    let text = std::fs::read_to_string(&args.file)
-        .map_err(|err| AppError::usage(format!("cannot read {name}")).caused_by(err))?;
     let side = match args.side {
         ReplaySide::Engine => Side::Engine,
         ReplaySide::Agent => Side::Agent,
     };
-    let player = Player::new(&text, side).map_err(|problem| {
-        AppError::usage(format!("{name}: {problem}")).hint("record one with --trace FILE")
-    })?;
+    let player = load(&args.file, side)?;
     play(player, args.pace, &mut std::io::stdin().lock(), &mut std::io::stdout().lock())
         .map_err(|err| AppError::failed("the replay ended").caused_by(err))
+}
+
+/// Whether the trace that is to be the engine can be played, before anything is begun.
+///
+/// # Errors
+/// Usage, with the file and what is wrong with it.
+pub fn check(config: &Config) -> Result<(), AppError> {
+    config.engine.replay.as_ref().map_or(Ok(()), |file| load(file, Side::Engine).map(drop))
+}
+
+fn load(file: &Path, side: Side) -> Result<Player, AppError> {
+    let name = file.display();
+    let text = std::fs::read_to_string(file)
+        .map_err(|err| AppError::usage(format!("cannot read {name}")).caused_by(err))?;
+    Player::new(&text, side).map_err(|problem| {
+        AppError::usage(format!("{name}: {problem}")).hint("record one with --trace FILE")
+    })
 }
 
 fn play(

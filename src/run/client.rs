@@ -59,12 +59,14 @@ pub(super) enum Which {
 }
 
 /// How it went.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Report {
     /// The session's id.
     pub session: String,
-    /// ACP's stop reason.
-    pub stop_reason: String,
+    /// ACP's stop reason, if the prompt was answered.
+    pub stop_reason: Option<String>,
+    /// Why it was not.
+    pub error: Option<AppError>,
     /// Why nothing came of it although it ended, as the agent tells it.
     pub failure: Option<String>,
     /// Usage as the agent tells it.
@@ -99,7 +101,7 @@ pub(super) async fn drive(
     plan: Plan,
     reporter: &mut Reporter<'_>,
     interrupts: mpsc::Receiver<()>,
-) -> Result<Report, AppError> {
+) -> Report {
     let (sender, inbox) = mpsc::channel(INBOX);
     let StartedAgent { agent, taken } = agent;
     let mut outcome = None;
@@ -139,14 +141,18 @@ pub(super) async fn drive(
                 prompted: false,
                 taken,
             };
-            outcome = Some(run.whole().await);
+            let answer = run.whole().await;
+            outcome = Some(run.report(answer));
             Ok(())
         })
         .await;
     match (outcome, connected) {
-        (Some(outcome), _) => outcome,
-        (None, Err(err)) => Err(failure(&err)),
-        (None, Ok(())) => Err(AppError::failed("the agent closed the connection")),
+        (Some(report), _) => report,
+        (None, Err(err)) => Report { error: Some(failure(&err)), ..Report::default() },
+        (None, Ok(())) => Report {
+            error: Some(AppError::failed("the agent closed the connection")),
+            ..Report::default()
+        },
     }
 }
 
@@ -168,7 +174,8 @@ struct Run<'a, 'b> {
 }
 
 impl Run<'_, '_> {
-    async fn whole(&mut self) -> Result<Report, AppError> {
+    /// Everything from `initialize` on; returns the answer to the prompt.
+    async fn whole(&mut self) -> Result<Value, AppError> {
         let hello = json!({
             "protocolVersion": 1,
             "clientCapabilities": {"fs": {"readTextFile": false, "writeTextFile": false}, "terminal": false},
@@ -188,27 +195,34 @@ impl Run<'_, '_> {
         while let Ok(incoming) = self.inbox.try_recv() {
             self.take(incoming);
         }
-        let answer = match (answer, self.ended_by) {
-            (Ok(answer), _) => answer,
+        match (answer, self.ended_by) {
             // An agent that dies of a cancel has been cancelled.
-            (Err(_), Some(_)) => json!({"stopReason": "cancelled"}),
-            (Err(err), None) => return Err(err),
+            (Err(_), Some(_)) => Ok(json!({"stopReason": "cancelled"})),
+            (answer, _) => answer,
+        }
+    }
+
+    /// What there is to report, whatever became of the prompt.
+    fn report(mut self, answer: Result<Value, AppError>) -> Report {
+        // A turn that had no answer has said something all the same.
+        while let Ok(incoming) = self.inbox.try_recv() {
+            self.take(incoming);
+        }
+        let (answer, error) = match answer {
+            Ok(answer) => (answer, None),
+            Err(error) => (Value::Null, Some(error)),
         };
-        Ok(Report {
-            session: std::mem::take(&mut self.session),
-            stop_reason: answer
-                .get("stopReason")
-                .and_then(Value::as_str)
-                .unwrap_or("end_turn")
-                .to_owned(),
-            failure: answer
-                .pointer("/_meta/zcode/failure/message")
-                .and_then(Value::as_str)
-                .map(str::to_owned),
+        let text =
+            |pointer: &str| answer.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        Report {
+            session: self.session,
+            stop_reason: text("/stopReason"),
+            failure: text("/_meta/zcode/failure/message"),
             usage: answer.get("usage").cloned().unwrap_or(Value::Null),
-            turn: std::mem::take(&mut self.turn),
+            error,
+            turn: self.turn,
             ended_by: self.ended_by,
-        })
+        }
     }
 
     /// Opens the session; returns the agent's answer.
@@ -254,7 +268,7 @@ impl Run<'_, '_> {
             let page = self.request("session/list", params).await?;
             for session in page.get("sessions").and_then(Value::as_array).into_iter().flatten() {
                 let text = |key: &str| session.get(key).and_then(Value::as_str).unwrap_or_default();
-                let here = std::path::Path::new(text("cwd")) == self.plan.cwd;
+                let here = same_directory(text("cwd"), &self.plan.cwd);
                 let found = (text("updatedAt").to_owned(), text("sessionId").to_owned());
                 // Lists come newest first; among equals the first one stays.
                 if here && newest.as_ref().is_none_or(|newest| found.0 > newest.0) {
@@ -427,12 +441,15 @@ impl Run<'_, '_> {
         }
         let empty = json!({});
         let tool = self.turn.tool_with(params.get("toolCall").unwrap_or(&empty));
-        let action = Action::of(&tool);
+        let options = params.get("options").and_then(Value::as_array);
+        let is_once = |option: &&Value| option.get("kind").is_some_and(|kind| kind == "allow_once");
+        let mut action = Action::of(&tool);
+        // Several ways to say yes are a choice, and which one is meant no rule says.
+        action.is_question |= options.into_iter().flatten().filter(is_once).count() > 1;
+        action.resolve(&self.plan.cwd);
         let decision = self.plan.rules.decide(&action);
         let kind = if decision == Decision::Allow { "allow_once" } else { "reject_once" };
-        let option = params
-            .get("options")
-            .and_then(Value::as_array)
+        let option = options
             .into_iter()
             .flatten()
             .find(|option| option.get("kind").and_then(Value::as_str) == Some(kind))
@@ -446,6 +463,12 @@ impl Run<'_, '_> {
             None => cancelled,
         }
     }
+}
+
+/// Whether a session's directory is this one, by whatever name.
+fn same_directory(cwd: &str, here: &std::path::Path) -> bool {
+    let cwd = std::path::Path::new(cwd);
+    cwd == here || std::fs::canonicalize(cwd).is_ok_and(|cwd| cwd == here)
 }
 
 async fn until(limit: Option<Instant>) {
@@ -515,7 +538,6 @@ fn failure(err: &AcpError) -> AppError {
         details.map_or_else(|| message.to_owned(), |details| format!("{message}: {details}"));
     let error = AppError::new(kind, text);
     match kind {
-        ErrorKind::SignInNeeded => error.hint("see how with: zcode-acp login"),
         ErrorKind::NoEngine => error.hint("find out more with: zcode-acp doctor"),
         _ => error,
     }

@@ -7,7 +7,6 @@ mod rules;
 mod turn;
 
 use std::io::{IsTerminal, Read};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -16,8 +15,8 @@ pub use output::Format;
 
 use crate::agents::{self, Pieces, StartedAgent};
 use crate::cli::RunArgs;
-use crate::config::Config;
-use crate::error::AppError;
+use crate::config::{Config, working_directory};
+use crate::error::{AppError, ErrorKind};
 use client::{Plan, Which, drive};
 use output::Reporter;
 use rules::Rules;
@@ -26,11 +25,15 @@ use rules::Rules;
 const MAX_PROMPT: u64 = 32 * 1024 * 1024;
 
 /// Runs one turn; returns when it is over and everything it started has ended.
-pub fn run(config: Config, args: &RunArgs) -> Result<(), AppError> {
+pub fn run(mut config: Config, args: &RunArgs) -> Result<(), AppError> {
     let mut plan = plan(args, &mut std::io::stdin().lock(), std::io::stdin().is_terminal())?;
     if args.session.agent.is_none() {
         // Set by name, so that a model of the settings which is not there ends the run aloud.
         plan.model.clone_from(&config.session.model);
+    }
+    if !plan.rules.is_empty() {
+        // Rules decide alone: nobody else is asked who could say otherwise.
+        config.approval_dir = None;
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -38,24 +41,38 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), AppError> {
         .map_err(|err| AppError::failed("cannot start the runtime").caused_by(err))?;
     let Some(command) = &args.session.agent else {
         let agent = agents::bridge(config).start();
-        return runtime.block_on(turn(agent, plan, args.format));
+        let hint = "see how with: zcode-acp login";
+        return runtime.block_on(turn(agent, plan, args.format)).map_err(sign_in(hint));
     };
     let (mut source, last_words) =
         agents::foreign(command, plan.cwd.clone(), &config, Pieces::AsTheyCome)?;
-    runtime.block_on(turn(source.start(), plan, args.format)).map_err(|err| {
-        match last_words.borrow().as_ref() {
+    let hint = "sign in with that agent's own command, or by /login in zcode-acp tui --agent";
+    runtime.block_on(turn(source.start(), plan, args.format)).map_err(sign_in(hint)).map_err(
+        |err| match last_words.borrow().as_ref() {
             Some(words) => AppError::new(err.kind, words.clone()),
             None => err,
-        }
-    })
+        },
+    )
+}
+
+/// Adds what to do to the error of an agent that wants a sign-in.
+fn sign_in(hint: &'static str) -> impl Fn(AppError) -> AppError {
+    move |err| match err.kind {
+        ErrorKind::SignInNeeded => err.hint(hint),
+        _ => err,
+    }
 }
 
 async fn turn(agent: StartedAgent, plan: Plan, format: Format) -> Result<(), AppError> {
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
     let progress = err.is_terminal();
+    let shown = out.is_terminal();
     let mut reporter = Reporter::new(format, &mut out, &mut err, progress);
-    let report = drive(agent, plan, &mut reporter, interrupts()).await?;
-    reporter.finish(&report)
+    if shown {
+        reporter = reporter.on_terminal();
+    }
+    let report = drive(agent, plan, &mut reporter, interrupts()).await;
+    reporter.finish(report)
 }
 
 /// Every signal that asks us to end, from now on.
@@ -74,7 +91,7 @@ fn interrupts() -> mpsc::Receiver<()> {
 
 /// Makes the plan of the arguments; reads standard input when the prompt is there.
 fn plan(args: &RunArgs, stdin: &mut dyn Read, on_terminal: bool) -> Result<Plan, AppError> {
-    let cwd = working_directory(args.session.cwd.as_ref())?;
+    let cwd = working_directory(args.session.cwd.as_deref())?;
     let mut prompt = String::new();
     let from_stdin = args.prompt.is_empty() || args.prompt.iter().any(|word| word == "-");
     if from_stdin {
@@ -116,19 +133,6 @@ fn plan(args: &RunArgs, stdin: &mut dyn Read, on_terminal: bool) -> Result<Plan,
         max_turns: args.max_turns,
         timeout: args.timeout.map(Duration::from_secs_f64),
     })
-}
-
-/// The directory as an absolute path; it must be there.
-fn working_directory(dir: Option<&PathBuf>) -> Result<PathBuf, AppError> {
-    let dir = match dir {
-        Some(dir) => dir.clone(),
-        None => std::env::current_dir()
-            .map_err(|err| AppError::failed("there is no working directory").caused_by(err))?,
-    };
-    std::path::absolute(&dir)
-        .ok()
-        .filter(|dir| dir.is_dir())
-        .ok_or_else(|| AppError::usage(format!("{} is no directory", dir.display())))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::client::{EndedBy, Report};
 use super::rules::{Action, Decision};
 use super::turn::{News, PARAGRAPH};
 use crate::error::{AppError, ErrorKind};
+use crate::printable;
 
 /// What standard output carries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -30,6 +31,8 @@ pub(super) struct Reporter<'a> {
     /// Whether standard error is a terminal that wants to see progress.
     progress: bool,
     ends_with_newline: bool,
+    /// Makes the reply's text harmless where standard output is a terminal.
+    printer: Option<printable::Printer>,
 }
 
 impl std::fmt::Debug for Reporter<'_> {
@@ -46,7 +49,13 @@ impl<'a> Reporter<'a> {
         err: &'a mut dyn Write,
         progress: bool,
     ) -> Self {
-        Self { format, out, err, progress, ends_with_newline: true }
+        Self { format, out, err, progress, ends_with_newline: true, printer: None }
+    }
+
+    /// Standard output is a terminal: what would act on it is shown instead.
+    pub(super) fn on_terminal(mut self) -> Self {
+        self.printer = Some(printable::Printer::new());
+        self
     }
 
     /// Writes an update; fails when nobody reads any more.
@@ -63,6 +72,10 @@ impl<'a> Reporter<'a> {
                 if let Some(last) = text.chars().last() {
                     self.ends_with_newline = last == '\n';
                 }
+                let text = match &mut self.printer {
+                    Some(printer) => printer.push(text),
+                    None => (*text).into(),
+                };
                 self.out.write_all(text.as_bytes())?;
                 self.out.flush()
             }
@@ -77,19 +90,22 @@ impl<'a> Reporter<'a> {
     /// Says that something was not allowed, and which rule would have.
     pub(super) fn denied(&mut self, action: &Action, decision: Decision) {
         let text = match decision {
-            Decision::DenyByRule => format!("denied by a rule: {}", printable(&action.title)),
-            Decision::NoRule | Decision::Allow => format!(
-                "denied, no rule allows it: {} (--allow '{}')",
-                printable(&action.title),
-                printable(&action.as_rule())
-            ),
+            Decision::DenyByRule => format!("denied by a rule: {}", printable::line(&action.title)),
+            _ if action.is_question => {
+                format!("nobody is here to answer: {}", printable::line(&action.title))
+            }
+            Decision::NoRule | Decision::Allow => {
+                let rule = action.as_rule().map(|rule| format!(" (--allow {})", quoted(&rule)));
+                let title = printable::line(&action.title);
+                format!("denied, no rule allows it: {title}{}", rule.unwrap_or_default())
+            }
         };
         self.line(&text);
     }
 
     fn progress(&mut self, text: &str) {
         if self.progress {
-            let text = printable(text);
+            let text = printable::line(text);
             self.line(&text);
         }
     }
@@ -104,8 +120,9 @@ impl<'a> Reporter<'a> {
     }
 
     /// Writes the end and decides the exit code.
-    pub(super) fn finish(&mut self, report: &Report) -> Result<(), AppError> {
-        let outcome = outcome(report);
+    pub(super) fn finish(&mut self, mut report: Report) -> Result<(), AppError> {
+        let outcome = outcome(&mut report);
+        let report = &report;
         let written = match self.format {
             Format::Text if self.ends_with_newline => Ok(()),
             Format::Text => writeln!(self.out),
@@ -126,13 +143,17 @@ fn result(report: &Report, outcome: &Result<(), AppError>) -> Value {
         "usage": report.usage,
         "filesChanged": report.turn.files_changed(),
         "denied": report.turn.denied,
+        "error": outcome.as_ref().err().map(|err| err.message.clone()),
         "exitCode": outcome.as_ref().err().map_or(0, |err| err.kind.exit_code()),
     })
 }
 
 /// The run's result by the documented exit codes.
-fn outcome(report: &Report) -> Result<(), AppError> {
+fn outcome(report: &mut Report) -> Result<(), AppError> {
     let fail = |kind, text: &str| Err(AppError::new(kind, text));
+    if let Some(error) = report.error.take() {
+        return Err(error);
+    }
     match report.ended_by {
         Some(EndedBy::Interrupt) => return fail(ErrorKind::Interrupted, "interrupted"),
         Some(EndedBy::Timeout) => return fail(ErrorKind::Timeout, "the time is up"),
@@ -142,7 +163,7 @@ fn outcome(report: &Report) -> Result<(), AppError> {
         Some(EndedBy::OutputClosed) => return fail(ErrorKind::Failed, "nobody reads the reply"),
         None => {}
     }
-    match report.stop_reason.as_str() {
+    match report.stop_reason.as_deref().unwrap_or_default() {
         "cancelled" => fail(ErrorKind::Cancelled, "the turn was cancelled"),
         "refusal" => fail(ErrorKind::Refused, "the model refused"),
         "max_tokens" => fail(ErrorKind::Failed, "the model reached its token limit"),
@@ -154,17 +175,48 @@ fn outcome(report: &Report) -> Result<(), AppError> {
             let count = report.turn.denied.len();
             fail(ErrorKind::Refused, &format!("{count} tool call(s) were denied"))
         }
-        _ => Ok(()),
+        "end_turn" => Ok(()),
+        "" => fail(ErrorKind::Failed, "the agent does not say how the turn ended"),
+        other => {
+            fail(ErrorKind::Failed, &format!("the turn ended for a reason unknown here: {other}"))
+        }
     }
 }
 
-/// Control and bidirectional characters made visible: a title is the model's text.
-fn printable(text: &str) -> String {
-    let hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
-    text.chars()
-        .map(|c| if hidden(c) { c.escape_unicode().to_string() } else { c.to_string() })
-        .collect()
+/// One word for a shell, whatever is in it: it is the model's text, and gets pasted.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_shown_what_would_act_on_it() {
+        let update = json!({});
+        let news = News::Text { begins: false, text: "a\u{1b}]0;pwned\u{7}\n\tb" };
+        for (on_terminal, expected) in
+            [(false, "a\u{1b}]0;pwned\u{7}\n\tb"), (true, "a\\u{1b}]0;pwned\\u{7}\n\tb")]
+        {
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let mut reporter = Reporter::new(Format::Text, &mut out, &mut err, false);
+            if on_terminal {
+                reporter = reporter.on_terminal();
+            }
+            reporter.update(&update, &news).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_suggested_rule_is_one_word_of_a_shell() {
+        let line = "echo '; touch pwned; echo '";
+        let action = Action::of(&json!({"kind": "execute", "rawInput": {"command": line}}));
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        Reporter::new(Format::Text, &mut out, &mut err, false).denied(&action, Decision::NoRule);
+        let said = String::from_utf8(err).unwrap();
+        let words = said.trim_end().split_once("(--allow ").unwrap().1.strip_suffix(')').unwrap();
+        assert_eq!(words, r"'execute(echo '\''; touch pwned; echo '\'')'");
+    }
 }

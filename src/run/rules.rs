@@ -10,6 +10,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::printable;
+
 /// What a tool is about to do, as far as rules can see.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Action {
@@ -17,8 +19,12 @@ pub(super) struct Action {
     pub names: Vec<String>,
     /// A command line.
     pub command: Option<String>,
-    /// Files it touches.
+    /// Files it touches, as they were named.
     pub paths: Vec<String>,
+    /// Where these really are, links resolved; for the ones that are somewhere else.
+    pub real_paths: Vec<PathBuf>,
+    /// Somebody is asked to choose, not to permit: no rule can answer.
+    pub is_question: bool,
     /// Anything else that patterns may speak of (a URL, a query).
     pub other: Option<String>,
     /// For people.
@@ -44,6 +50,14 @@ impl Action {
             .filter_map(|location| location.get("path")?.as_str().map(str::to_owned))
             .collect();
         paths.extend(input(&["file_path", "filePath", "path", "notebook_path"]));
+        let content = tool_call.get("content").and_then(Value::as_array);
+        paths.extend(
+            content
+                .into_iter()
+                .flatten()
+                .filter_map(|part| part.get("path")?.as_str().map(str::to_owned)),
+        );
+        paths.sort_unstable();
         paths.dedup();
         let command = input(&["command", "cmd"]);
         Self {
@@ -51,18 +65,38 @@ impl Action {
             names,
             command,
             paths,
+            real_paths: Vec::new(),
+            is_question: text("/_meta/zcode/interaction") == Some("question"),
             other: input(&["url", "query", "pattern", "prompt"]),
         }
     }
 
-    /// A rule that would allow exactly this, to be told to the user.
-    pub(super) fn as_rule(&self) -> String {
-        let name = self.names.first().map_or("*", String::as_str);
+    /// Looks up where the files really are: a link must not lead out of what a rule allows, nor
+    /// into what one denies.
+    pub(super) fn resolve(&mut self, cwd: &Path) {
+        let whole = |path: &String| plain(&cwd.join(path));
+        self.real_paths = self
+            .paths
+            .iter()
+            .filter_map(|path| {
+                let real = real(&cwd.join(path));
+                (real != whole(path)).then_some(real)
+            })
+            .collect();
+    }
+
+    /// A rule that would allow exactly this, to be told to the user. `None`: what it is to do
+    /// cannot be said in a rule, and to allow everything of the kind is nothing to suggest.
+    pub(super) fn as_rule(&self) -> Option<String> {
+        let name = self.names.first()?;
         match self.command.as_ref().or(self.paths.first()).or(self.other.as_ref()) {
-            Some(subject) if !subject.contains(['\n', '*', '?']) && subject.len() <= 120 => {
-                format!("{name}({subject})")
+            Some(subject) => {
+                let plain = !subject.contains(['*', '?']) && printable::line(subject) == *subject;
+                let one = self.command.is_some() || self.paths.len() < 2;
+                let sayable = one && plain && self.real_paths.is_empty() && subject.len() <= 120;
+                sayable.then(|| format!("{name}({subject})"))
             }
-            _ => name.to_owned(),
+            None => Some(name.clone()),
         }
     }
 }
@@ -102,8 +136,16 @@ impl Rules {
         Ok(Self { allow: parse(allow)?, deny: parse(deny)?, cwd: cwd.to_path_buf() })
     }
 
+    /// Whether there is no rule at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.allow.is_empty() && self.deny.is_empty()
+    }
+
     /// Decides.
     pub(super) fn decide(&self, action: &Action) -> Decision {
+        if action.is_question {
+            return Decision::NoRule;
+        }
         if self.deny.iter().any(|rule| self.denies(rule, action)) {
             Decision::DenyByRule
         } else if self.allow.iter().any(|rule| self.allows(rule, action)) {
@@ -120,9 +162,12 @@ impl Rules {
         let Some(pattern) = &rule.pattern else { return true };
         let command = action.command.iter().any(|command| {
             glob(pattern, command, Star::Anything)
-                || parts(command).any(|part| glob(pattern, part, Star::Anything))
+                || parts(command)
+                    .flat_map(readings)
+                    .any(|reading| glob(pattern, &reading, Star::Anything))
         });
-        let path = action.paths.iter().any(|path| self.path_matches(pattern, path));
+        let path = action.paths.iter().any(|path| self.path_matches(pattern, path))
+            || action.real_paths.iter().any(|path| self.really_matches(pattern, path));
         let other = action.other.iter().any(|other| glob(pattern, other, Star::Anything));
         command || path || other
     }
@@ -137,14 +182,18 @@ impl Rules {
         }
         // Every file must be allowed, not just one of them.
         if !action.paths.is_empty() {
-            return action.paths.iter().all(|path| self.path_matches(pattern, path));
+            return action.paths.iter().all(|path| self.path_matches(pattern, path))
+                && action.real_paths.iter().all(|path| self.really_matches(pattern, path));
         }
         action.other.iter().any(|other| glob(pattern, other, Star::Anything))
     }
 
     /// Compares both the path as seen from the working directory and the whole path, without `..`.
     fn path_matches(&self, pattern: &str, path: &str) -> bool {
-        let whole = plain(&self.cwd.join(path));
+        self.really_matches(pattern, &plain(&self.cwd.join(path)))
+    }
+
+    fn really_matches(&self, pattern: &str, whole: &Path) -> bool {
         let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
         let inside = whole.strip_prefix(plain(&self.cwd)).ok();
         inside.is_some_and(|inside| glob(pattern, &inside.to_string_lossy(), Star::InDirectory))
@@ -176,6 +225,18 @@ fn parse_rule(rule: &str) -> Result<Rule, String> {
     Ok(Rule { name: name.to_owned(), pattern })
 }
 
+/// The path with its links resolved, as far as it exists; what is to be made has none.
+fn real(path: &Path) -> PathBuf {
+    for ancestor in path.ancestors() {
+        if let (Ok(found), Ok(rest)) =
+            (std::fs::canonicalize(ancestor), path.strip_prefix(ancestor))
+        {
+            return plain(&found.join(rest));
+        }
+    }
+    plain(path)
+}
+
 /// Resolves `.` and `..` by the text alone.
 fn plain(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
@@ -192,6 +253,45 @@ fn plain(path: &Path) -> PathBuf {
 /// The simple commands of a compound one, roughly; for denying, where too many parts do no harm.
 fn parts(command: &str) -> impl Iterator<Item = &str> {
     command.split(is_shell_operator).map(str::trim).filter(|part| !part.is_empty())
+}
+
+/// Words that only begin a command.
+const LEADING: &[&str] = &[
+    "!", "if", "then", "elif", "else", "while", "until", "do", "time", "exec", "command", "builtin",
+];
+/// Programs that run another one, which is among their arguments.
+const RUNNERS: &[&str] = &[
+    "sudo", "doas", "env", "nohup", "nice", "ionice", "timeout", "xargs", "setsid", "stdbuf", "sh",
+    "bash", "zsh", "dash", "ksh", "fish", "eval", "busybox", "find", "watch",
+];
+
+/// Every way in which a rule may name the command that a part runs: without what stands before it,
+/// without its directory and quotes, blanks as single spaces.
+fn readings(part: &str) -> Vec<String> {
+    let words: Vec<String> = part
+        .split_whitespace()
+        .map(|word| word.trim_start_matches('!').replace(['"', '\''], ""))
+        .collect();
+    let mut out = Vec::new();
+    let mut through = false;
+    for (i, word) in words.iter().enumerate() {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        let rest = words.get(i + 1..).unwrap_or_default();
+        out.push(
+            std::iter::once(name)
+                .chain(rest.iter().map(String::as_str))
+                .collect::<Vec<_>>()
+                .join(" "),
+        );
+        through |= RUNNERS.contains(&name);
+        let assigns = word.split_once('=').is_some_and(|(variable, _)| {
+            !variable.is_empty() && variable.chars().all(|c| c.is_alphanumeric() || c == '_')
+        });
+        if !through && !assigns && !name.is_empty() && !LEADING.contains(&name) {
+            break;
+        }
+    }
+    out
 }
 
 fn is_shell_operator(c: char) -> bool {
@@ -334,14 +434,58 @@ mod tests {
 
     #[test]
     fn a_pattern_that_denies_sees_into_compound_commands() {
-        for command in ["rm -rf x", "ls; rm -rf x", "ls && rm -rf x", "echo $(rm -rf x)"] {
+        for command in [
+            "rm -rf x",
+            "ls; rm -rf x",
+            "ls && rm -rf x",
+            "echo $(rm -rf x)",
+            "rm\t-rf x",
+            "FOO=1 rm -rf x",
+            "if true; then rm -rf x; fi",
+            "! rm -rf x",
+            "!rm x",
+            "time rm -rf x",
+            "sudo -u root rm -rf x",
+            "sh -c \"rm -rf x\"",
+            "find . -exec /bin/rm x",
+            "'rm' x",
+        ] {
             assert_eq!(
                 decide(&["*"], &["Bash(rm *)"], &bash(command)),
                 Decision::DenyByRule,
                 "{command}"
             );
         }
-        assert_eq!(decide(&["*"], &["Bash(rm *)"], &bash("echo farm x")), Decision::Allow);
+        for other in ["echo farm x", "git commit -m 'rm x'", "FOO=rm ls"] {
+            assert_eq!(decide(&["*"], &["Bash(rm *)"], &bash(other)), Decision::Allow, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_link_leads_neither_out_of_a_rule_nor_around_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let cwd = std::fs::canonicalize(dir.path()).unwrap();
+        for made in ["src", "etc"] {
+            std::fs::create_dir(cwd.join(made)).unwrap();
+        }
+        std::os::unix::fs::symlink(cwd.join("etc"), cwd.join("src/link")).unwrap();
+        let decide = |allow: &str, deny: &[String], path: &str| {
+            let rules = Rules::parse(&[allow.to_owned()], deny, &cwd).unwrap();
+            let mut action = Action::of(&edit(path));
+            action.resolve(&cwd);
+            rules.decide(&action)
+        };
+        assert_eq!(decide("Edit(src/**)", &[], "src/new"), Decision::Allow);
+        assert_eq!(decide("Edit(src/**)", &[], "src/link/passwd"), Decision::NoRule);
+        let deny = [format!("Edit({}/etc/**)", cwd.display())];
+        assert_eq!(decide("*", &deny, "src/link/passwd"), Decision::DenyByRule);
+    }
+
+    #[test]
+    fn every_file_of_a_change_counts_wherever_it_is_named() {
+        let call = json!({"kind": "edit", "locations": [{"path": "src/ok"}],
+            "content": [{"type": "diff", "path": "/etc/passwd", "newText": ""}]});
+        assert_eq!(decide(&["edit(src/**)"], &[], &call), Decision::NoRule);
     }
 
     #[test]
@@ -371,8 +515,16 @@ mod tests {
         for call in
             [bash("cargo test"), bash("a | b"), edit("/p/src/a.rs"), json!({"kind": "fetch"})]
         {
-            let rule = Action::of(&call).as_rule();
+            let rule = Action::of(&call).as_rule().unwrap();
             assert_eq!(decide(&[&rule], &[], &call), Decision::Allow, "{rule}");
         }
+        // None would do, and a wider one is nothing to suggest.
+        let mut long = bash(&"x".repeat(200));
+        for command in ["rm *", "a\tb", "a\u{202e}b"] {
+            assert_eq!(Action::of(&bash(command)).as_rule(), None, "{command}");
+        }
+        assert_eq!(Action::of(&long).as_rule(), None);
+        long["rawInput"] = Value::Null;
+        assert!(Action::of(&long).as_rule().is_some());
     }
 }

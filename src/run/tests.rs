@@ -61,6 +61,7 @@ fn basics(method: &str) -> Option<Value> {
         "session/new" => Some(json!({"sessionId": "s1", "configOptions": [
             {"id": "m", "category": "model", "type": "select", "currentValue": "a/one",
              "options": [{"value": "a/one", "name": "One"}, {"value": "b/two", "name": "Two"}]}]})),
+        "session/prompt" => Some(json!({"stopReason": "end_turn"})),
         _ => Some(json!({})),
     }
 }
@@ -108,8 +109,8 @@ async fn ran(
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut reporter = Reporter::new(format, &mut out, &mut err, false);
     let work = async {
-        let report = drive(StartedAgent::new(agent), plan, &mut reporter, interrupts).await?;
-        reporter.finish(&report)
+        let report = drive(StartedAgent::new(agent), plan, &mut reporter, interrupts).await;
+        reporter.finish(report)
     };
     let outcome = tokio::time::timeout(Duration::from_mins(1), work).await.expect("it hangs");
     Ran { outcome, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
@@ -146,7 +147,7 @@ async fn json_is_one_object_with_all_there_is_to_know() {
     assert_eq!(
         serde_json::from_str::<Value>(&ran.out).unwrap(),
         json!({"sessionId": "s1", "stopReason": "end_turn", "text": "Hello,\n\nworld", "denied": [],
-               "usage": {"totalTokens": 5}, "filesChanged": ["/a"], "exitCode": 0})
+               "usage": {"totalTokens": 5}, "filesChanged": ["/a"], "error": null, "exitCode": 0})
     );
 }
 
@@ -162,9 +163,18 @@ async fn ndjson_is_every_update_as_it_came_and_the_result() {
 
 #[tokio::test]
 async fn stop_reasons_and_errors_have_their_documented_codes() {
-    for (answer, code) in [("cancelled", 3), ("refusal", 4), ("max_tokens", 1), ("end_turn", 0)] {
+    for (answer, code) in [
+        (json!("cancelled"), 3),
+        (json!("refusal"), 4),
+        (json!("max_tokens"), 1),
+        (json!("end_turn"), 0),
+        // Nothing is known to have gone well.
+        (json!("exhausted"), 1),
+        (Value::Null, 1),
+    ] {
+        let stop = answer.clone();
         let agent = agent(move |method, _, _| match method {
-            "session/prompt" => Some(json!({"stopReason": answer})),
+            "session/prompt" => Some(json!({"stopReason": stop})),
             _ => basics(method),
         });
         let ran = ran(agent, a_plan(), Format::Text, no_interrupts()).await;
@@ -237,17 +247,22 @@ async fn too_many_model_requests_cancel_the_turn() {
 
 /// An agent that asks for a permission and says what it was told.
 fn asking(asked: Arc<AtomicUsize>) -> impl ConnectTo<Client> {
+    let params = json!({"sessionId": "s1", "toolCall": {"toolCallId": "t", "title": "rm -rf x", "kind": "execute",
+        "name": "Bash", "rawInput": {"command": "rm -rf x"}},
+        "options": [{"optionId": "always", "kind": "allow_always", "name": "Always"},
+                    {"optionId": "yes", "kind": "allow_once", "name": "Yes"},
+                    {"optionId": "no", "kind": "reject_once", "name": "No"}]});
+    asking_with(params, asked)
+}
+
+/// Asks this in each turn, counts it, and says which option was chosen.
+fn asking_with(params: Value, asked: Arc<AtomicUsize>) -> impl ConnectTo<Client> {
     agent(move |method, _, connection| {
         if method != "session/prompt" {
             return basics(method);
         }
         asked.fetch_add(1, Ordering::SeqCst);
-        let params = json!({"sessionId": "s1", "toolCall": {"toolCallId": "t", "title": "rm -rf x", "kind": "execute",
-            "name": "Bash", "rawInput": {"command": "rm -rf x"}},
-            "options": [{"optionId": "always", "kind": "allow_always", "name": "Always"},
-                        {"optionId": "yes", "kind": "allow_once", "name": "Yes"},
-                        {"optionId": "no", "kind": "reject_once", "name": "No"}]});
-        let request = UntypedMessage::new("session/request_permission", params).unwrap();
+        let request = UntypedMessage::new("session/request_permission", params.clone()).unwrap();
         let sent = connection.send_request(request);
         let back = connection.clone();
         connection
@@ -261,12 +276,14 @@ fn asking(asked: Arc<AtomicUsize>) -> impl ConnectTo<Client> {
     })
 }
 
+fn allowing(rules: &[&str]) -> Rules {
+    let allow: Vec<String> = rules.iter().map(|rule| (*rule).to_owned()).collect();
+    Rules::parse(&allow, &[], Path::new("/")).unwrap()
+}
+
 #[tokio::test(start_paused = true)]
 async fn permissions_follow_the_rules_and_a_denial_is_said_and_is_code_4() {
-    let rules = |allow: &[&str]| {
-        let allow: Vec<String> = allow.iter().map(|rule| (*rule).to_owned()).collect();
-        Rules::parse(&allow, &[], Path::new("/")).unwrap()
-    };
+    let rules = allowing;
     // The scripted turn never ends by itself, so time ends it; what it said is what counts.
     let limits = || Plan { timeout: Some(Duration::from_secs(1)), ..a_plan() };
     let asked = Arc::new(AtomicUsize::new(0));
@@ -279,21 +296,80 @@ async fn permissions_follow_the_rules_and_a_denial_is_said_and_is_code_4() {
     assert_eq!(asked.load(Ordering::SeqCst), 2);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_question_is_answered_by_no_rule() {
+    // Two ways to say yes are a choice; the bridge's own questions are marked.
+    let many = json!([{"optionId": "a", "name": "Postgres", "kind": "allow_once"},
+        {"optionId": "b", "name": "SQLite", "kind": "allow_once"},
+        {"optionId": "skip", "name": "Skip", "kind": "reject_once"}]);
+    let one = json!([{"optionId": "a", "name": "Postgres", "kind": "allow_once"},
+        {"optionId": "skip", "name": "Skip", "kind": "reject_once"}]);
+    for (options, meta) in [(many, json!({})), (one, json!({"zcode": {"interaction": "question"}}))]
+    {
+        let request = json!({"sessionId": "s1", "options": options, "toolCall": {
+            "toolCallId": "q", "title": "Which database?", "_meta": meta}});
+        let plan =
+            Plan { rules: allowing(&["*"]), timeout: Some(Duration::from_secs(5)), ..a_plan() };
+        let agent = asking_with(request, Arc::default());
+        let ran = ran(agent, plan, Format::Text, no_interrupts()).await;
+        assert_eq!(ran.out, "skip\n");
+        assert!(ran.err.contains("nobody is here to answer: Which database?"), "{}", ran.err);
+    }
+}
+
+#[tokio::test]
+async fn a_result_is_written_whatever_became_of_the_prompt() {
+    for (format, pointer) in [(Format::Json, ""), (Format::Ndjson, "/result")] {
+        let agent = agent(|method, _, connection| match method {
+            "session/prompt" => {
+                say(connection, &chunk("so far"));
+                Some(json!(REFUSED))
+            }
+            _ => basics(method),
+        });
+        let ran = ran(agent, a_plan(), format, no_interrupts()).await;
+        assert_eq!(ran.code(), 1);
+        let last: Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
+        let result = last.pointer(pointer).unwrap();
+        assert_eq!((&result["text"], &result["exitCode"]), (&json!("so far"), &json!(1)));
+        assert!(result["error"].is_string() && result["stopReason"].is_null(), "{result}");
+    }
+}
+
+#[tokio::test]
+async fn what_somebody_else_denied_is_code_4() {
+    let agent = agent(|method, _, connection| match method {
+        "session/prompt" => {
+            say(
+                connection,
+                &json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "rm"}),
+            );
+            say(
+                connection,
+                &json!({"sessionUpdate": "tool_call_update", "toolCallId": "t",
+                "_meta": {"zcode": {"permission": {"decision": "deny", "reason": "no"}}}}),
+            );
+            Some(json!({"stopReason": "end_turn"}))
+        }
+        _ => basics(method),
+    });
+    let ran = ran(agent, a_plan(), Format::Json, no_interrupts()).await;
+    assert_eq!(ran.code(), 4);
+    assert!(ran.out.contains(r#""denied":["rm"]"#), "{}", ran.out);
+}
+
 #[test]
 fn a_denied_tool_is_code_4_even_when_the_turn_went_on() {
     let mut turn = turn::Turn::default();
     turn.denied.push("rm".to_owned());
     let report = client::Report {
-        session: String::new(),
-        stop_reason: "end_turn".to_owned(),
-        failure: None,
-        usage: Value::Null,
+        stop_reason: Some("end_turn".to_owned()),
         turn,
-        ended_by: None,
+        ..client::Report::default()
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let failure =
-        Reporter::new(Format::Text, &mut out, &mut err, false).finish(&report).unwrap_err();
+        Reporter::new(Format::Text, &mut out, &mut err, false).finish(report).unwrap_err();
     assert_eq!(failure.kind, ErrorKind::Refused);
 }
 

@@ -77,6 +77,12 @@ impl Turn {
                 let known = self.tools.contains_key(id);
                 let tool = self.tools.entry(id.to_owned()).or_insert_with(|| json!({}));
                 merge(tool, update);
+                // Somebody else was asked, and said no.
+                if update.pointer("/_meta/zcode/permission/decision").is_some_and(|it| it == "deny")
+                {
+                    let title = tool.get("title").and_then(Value::as_str).unwrap_or(id);
+                    self.denied.push(title.to_owned());
+                }
                 if known {
                     return News::Nothing;
                 }

@@ -5,14 +5,14 @@ mod client;
 mod export;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use crate::agents;
 use crate::cli::{SessionsArgs, SessionsCommand, TranscriptFormat};
-use crate::config::Config;
+use crate::config::{Config, working_directory};
 use crate::error::AppError;
+use crate::printable;
 use client::Session;
 
 /// Carries the command out.
@@ -37,7 +37,8 @@ pub fn run(config: Config, args: &SessionsArgs, out: &mut dyn Write) -> Result<(
         }
         SessionsCommand::Show { id } => {
             let updates = runtime.block_on(client::load(agent, &id, &cwd))?;
-            write(out, &export::markdown(&updates))
+            // For people; a program takes the export.
+            write(out, &printable::text(&export::markdown(&updates)))
         }
         SessionsCommand::Export { id, format, output } => {
             let updates = runtime.block_on(client::load(agent, &id, &cwd))?;
@@ -83,20 +84,13 @@ fn table(sessions: &[Session], with_directory: bool) -> String {
     let mut text = String::new();
     for session in sessions {
         let when = session.updated_at.get(..16).unwrap_or(&session.updated_at).replace('T', " ");
-        let title: String =
-            session.title.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let title = session.title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let title = printable::line(&title);
         let title = if title.trim().is_empty() { "(no title)" } else { title.trim() };
         let directory = if with_directory { format!("  {}", session.cwd) } else { String::new() };
         text.extend([session.id.as_str(), "  ", &when, "  ", title, &directory, "\n"]);
     }
     text
-}
-
-fn working_directory(dir: Option<&Path>) -> Result<PathBuf, AppError> {
-    let dir = dir.map_or_else(std::env::current_dir, std::path::absolute);
-    dir.ok()
-        .filter(|dir| dir.is_dir())
-        .ok_or_else(|| AppError::usage("the working directory is not there"))
 }
 
 #[cfg(test)]
@@ -115,7 +109,7 @@ mod tests {
             Session { title: String::new(), updated_at: "now".to_owned(), ..session.clone() };
         assert_eq!(
             table(&[session, untitled], true),
-            "sess_1  2026-01-02 03:04  two lines [31m  /w\nsess_1  now  (no title)  /w\n"
+            "sess_1  2026-01-02 03:04  two lines\\u{1b}[31m  /w\nsess_1  now  (no title)  /w\n"
         );
         assert_eq!(table(&[], false), "no sessions\n");
     }

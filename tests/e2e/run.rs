@@ -221,7 +221,7 @@ fn a_sign_in_that_is_needed_is_code_6_and_says_how() {
     let agent = agent_that_answers(&world, &error);
     let run = world.run(&["run", "--agent", &agent, "hello"]);
     assert_eq!(run.code, Some(6), "{}", run.stderr);
-    assert!(run.stderr.contains("zcode-acp login"), "{}", run.stderr);
+    assert!(run.stderr.contains("that agent's own command"), "{}", run.stderr);
     assert_eq!(world.run(&["login"]).code, Some(6), "and login says the same of an empty home");
 }
 

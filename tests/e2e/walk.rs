@@ -79,7 +79,7 @@ const FIRST_STEPS: &[(&str, i32, &str)] = &[
     ("zcode-acp --help", 0, "tui --demo"),
     ("zcode-acp </dev/null", 0, ""),
     ("zcode-acp serve --demo </dev/null", 0, ""),
-    ("zcode-acp tui </dev/null", 1, "zcode-acp run"),
+    ("zcode-acp tui </dev/null", 2, "zcode-acp run"),
     ("zcode-acp run --demo --demo-pace 0 hello", 0, "Hello"),
     ("zcode-acp doctor", 1, "PROBLEM  engine      not found"),
     ("zcode-acp doctor --json --no-probe", 1, "\"level\":\"problem\""),
@@ -93,6 +93,14 @@ const FIRST_STEPS: &[(&str, i32, &str)] = &[
     ("zcode-acp run --demo --demo-pace 0 --trace trace.jsonl hello", 0, "Hello"),
     ("zcode-acp run --replay trace.jsonl hello", 0, "Hello"),
     ("zcode-acp replay trace.jsonl </dev/null", 0, ""),
+    // What cannot be recorded or played is said before anything is begun.
+    ("zcode-acp run --demo --trace /nowhere/trace.jsonl hello", 2, "cannot record the wires"),
+    (
+        "ln -s report.md link && zcode-acp run --demo --trace link hello",
+        2,
+        "cannot record the wires",
+    ),
+    ("zcode-acp run --replay nowhere.jsonl hello", 2, "cannot read nowhere.jsonl"),
     ("zcode-acp completions bash | bash -n", 0, ""),
     ("zcode-acp completions zsh", 0, "#compdef zcode-acp"),
     ("zcode-acp completions fish", 0, "complete -c zcode-acp"),

@@ -26,7 +26,7 @@ use super::machine::{
 use super::merge::Held;
 use super::registry::{Fork, ToRegistry};
 use crate::accounts::quota;
-use crate::approvals::{ApprovalBridge, Verdict};
+use crate::approvals::ApprovalBridge;
 use crate::bridge::engine::event::EngineEvent;
 use crate::bridge::engine::{EngineError, EngineHandle, RpcError, discovery};
 use crate::bridge::stdio::Outflow;
@@ -360,9 +360,7 @@ impl Actor {
         self.arrivals.push(
             async move {
                 match asked.await {
-                    Ok(verdict) => {
-                        Arrival::Input(Input::External(token, Some(verdict == Verdict::Allow)))
-                    }
+                    Ok(verdict) => Arrival::Input(Input::External(token, Some(verdict))),
                     Err(_withdrawn) => Arrival::Nothing,
                 }
             }

@@ -77,7 +77,7 @@ const OWN: [(&str, &str, Option<&str>); 10] = [
         Some("objective, or: status, pause, resume, clear"),
     ),
     ("fork", "Continue in a copy of this session", None),
-    ("resume", "Go on with another session of this directory", Some("session id (optional)")),
+    ("resume", "Show the sessions of this directory", None),
     ("model", "Use another model", Some("model")),
     ("mode", "Use another mode", Some("plan, build, edit, yolo or auto")),
     ("thought", "Use another thought level", Some("level")),

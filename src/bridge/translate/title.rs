@@ -3,6 +3,7 @@
 //! [`super::Translator`] and the session machine.
 
 use agent_client_protocol::v1::schema as acp;
+use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::bridge::engine::event::TitleUpdated;
 
@@ -71,7 +72,15 @@ pub fn from_prompt(words: &str) -> Option<String> {
 /// One line, trimmed, cut to [`LENGTH`]; `None` when nothing is left.
 pub fn normalise(title: &str) -> Option<String> {
     let line = title.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut: String = line.chars().take(LENGTH).collect();
+    let mut left = LENGTH;
+    // What people see as one character is kept or left out as a whole.
+    let fits = |grapheme: &&str| {
+        let length = grapheme.chars().count();
+        let fits = length <= left;
+        left = left.saturating_sub(length);
+        fits
+    };
+    let cut: String = line.graphemes(true).take_while(fits).collect();
     (!cut.is_empty()).then(|| cut.trim_end().to_owned())
 }
 
@@ -124,5 +133,7 @@ mod tests {
     #[test]
     fn long_titles_are_cut_between_characters() {
         assert_eq!(normalise(&"é".repeat(100)).unwrap().chars().count(), LENGTH);
+        let family = "👩‍👩‍👧‍👦";
+        assert_eq!(normalise(&family.repeat(20)).unwrap(), family.repeat(11), "7 scalars each");
     }
 }

@@ -9,6 +9,7 @@ use agent_client_protocol::v1::schema as acp;
 use serde_json::{Value, json};
 
 use super::{ClientAnswer, Cont, Effect, Machine, Token};
+use crate::approvals;
 use crate::bridge::engine::event::{EngineRequest, InteractionMirror, ToolUpdated, WireId};
 use crate::bridge::translate::permission::{self, PermissionAsk};
 use crate::bridge::translate::plan_approval::{self, PlanAsk, Verdict};
@@ -146,13 +147,26 @@ impl Machine {
     }
 
     /// Someone outside decided on a permission; `None` leaves the decision to the client's dialog.
-    pub(crate) fn on_external(&mut self, token: Token, allowed: Option<bool>) {
+    pub(crate) fn on_external(&mut self, token: Token, verdict: Option<approvals::Verdict>) {
         let Some(Cont::Ask { request: key }) = self.pending.remove(&token) else { return };
-        match allowed {
-            Some(true) => self.settle(&key, json!({"decision": "allow"})),
-            Some(false) => self.settle(&key, permission::denied()),
+        match verdict {
+            Some(approvals::Verdict::Allow) => self.settle(&key, json!({"decision": "allow"})),
+            Some(approvals::Verdict::Deny(reason)) => {
+                self.tell_denied(&key, &reason);
+                self.settle(&key, permission::denied_because(&reason));
+            }
             None => self.show_ask(&key),
         }
+    }
+
+    /// Tells the client, which was not asked, that a tool was denied, and why.
+    fn tell_denied(&mut self, key: &str, reason: &str) {
+        let Some(mut ask) = self.asks.open.remove(key) else { return };
+        if let Dialog::Permission(dialog) = &mut ask.dialog {
+            self.translate(|t, out| t.ensure_card(dialog.card(), out));
+            self.update(dialog.denied_update(reason));
+        }
+        self.asks.open.insert(key.to_owned(), ask);
     }
 
     /// Shows the request's dialog, or its next one; the card it is about comes first.

@@ -187,7 +187,7 @@ pub(crate) enum Input {
     /// The client's answer to a question.
     Answer(Token, Result<ClientAnswer, AcpError>),
     /// A verdict from outside; `None` leaves it to the client's dialog.
-    External(Token, Option<bool>),
+    External(Token, Option<crate::approvals::Verdict>),
     /// What [`Effect::ReadQuota`] found.
     Quota(ReqId, String),
     /// A deadline is over.
@@ -439,7 +439,7 @@ impl Machine {
             Input::CancelRequest(req) => self.on_cancel_request(req),
             Input::EngineReady(token, outcome) => self.on_engine_ready(token, outcome),
             Input::Answer(token, answer) => self.on_answer(token, &answer),
-            Input::External(token, allowed) => self.on_external(token, allowed),
+            Input::External(token, verdict) => self.on_external(token, verdict),
             Input::Quota(req, page) => self.finish_quota(req, &page),
             Input::Timer(token) => self.on_timer(token),
             Input::Pressure(pressed) => self.on_pressure(pressed),

@@ -38,6 +38,11 @@ pub fn denied() -> Value {
     json!({"decision": "deny"})
 }
 
+/// The reply that denies and tells the model why.
+pub fn denied_because(reason: &str) -> Value {
+    json!({"decision": "deny", "reason": reason})
+}
+
 /// Reads a request. A request without a tool call gets its `requestId` as the card's id.
 pub fn to_acp(request: &EngineRequest, target: &Target) -> PermissionAsk {
     let params = &request.params;
@@ -102,6 +107,16 @@ impl PermissionAsk {
             .meta(Some(meta).filter(|m| !m.is_empty()));
         let options = self.options.iter().map(Choice::to_acp).collect();
         acp::RequestPermissionRequest::new(session, call, options)
+    }
+
+    /// What a client is told that was not asked: somebody else said no.
+    pub fn denied_update(&self, reason: &str) -> acp::SessionUpdate {
+        let denied = json!({"permission": {"decision": "deny", "reason": reason}});
+        let mut meta = acp::Meta::new();
+        meta.insert("zcode".into(), denied);
+        let update =
+            acp::ToolCallUpdate::new(self.tool_call_id.clone(), acp::ToolCallUpdateFields::new());
+        acp::SessionUpdate::ToolCallUpdate(update.meta(meta))
     }
 
     /// The engine's reply for the client's outcome; `None` is a client that failed or is gone.

@@ -2,7 +2,7 @@
 //! are numbers of ours, so that no label can be mistaken for an answer of another kind.
 
 use agent_client_protocol::v1::schema as acp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::{output, tool};
 use super::{Question, QuestionAsk, cancelled, declined};
@@ -117,8 +117,10 @@ impl Fallback {
         if !content.is_empty() {
             fields = fields.content(content);
         }
-        let call = acp::ToolCallUpdate::new(self.ask.tool_call_id.clone(), fields)
-            .meta(tool::tool_meta(Some(&self.ask.tool_name), None));
+        // A client that answers permissions by rules must know that this is none.
+        let mut meta = tool::tool_meta(Some(&self.ask.tool_name), None);
+        meta.insert("zcode".into(), json!({"interaction": "question"}));
+        let call = acp::ToolCallUpdate::new(self.ask.tool_call_id.clone(), fields).meta(meta);
         acp::RequestPermissionRequest::new(session, call, options)
     }
 }

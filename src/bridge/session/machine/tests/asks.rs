@@ -1,6 +1,7 @@
 //! Questions of the engine's: one dialog, one outcome, closed in doubt.
 
 use super::*;
+use crate::approvals;
 
 #[test]
 fn the_chosen_options_own_response_goes_back() {
@@ -102,8 +103,23 @@ fn an_outside_verdict_needs_no_dialog() {
     b.permission("server-1", "r1");
     assert!(b.asks.is_empty());
     let token = b.machine.next - 1;
-    b.step(Input::External(token, Some(true)));
+    b.step(Input::External(token, Some(approvals::Verdict::Allow)));
     assert_eq!(b.answers[0].1, json!({"decision": "allow"}));
+}
+
+#[test]
+fn an_outside_no_tells_the_model_why_and_the_client_that_it_was_said() {
+    let mut b = Bench::with(|seed| seed.external_approvals = true);
+    b.running("t1");
+    b.permission("server-1", "r1");
+    let token = b.machine.next - 1;
+    b.step(Input::External(token, Some(approvals::Verdict::Deny("use make clean".into()))));
+    assert_eq!(b.answers[0].1, json!({"decision": "deny", "reason": "use make clean"}));
+    let told = serde_json::to_value(&b.updates).unwrap().to_string();
+    assert!(
+        told.contains(r#""permission":{"decision":"deny","reason":"use make clean"}"#),
+        "{told}"
+    );
 }
 
 #[test]
