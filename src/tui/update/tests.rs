@@ -391,6 +391,25 @@ fn the_draft_is_written_a_moment_after_it_changed() {
 }
 
 #[test]
+fn a_history_whose_last_call_never_ended_leaves_nothing_that_moves() {
+    let mut m = Model::new(Start::default());
+    m.start.first = crate::tui::model::FirstSession::Named("s".into());
+    send(&mut m, AgentMsg::Initialized(json!({"agentCapabilities": {"loadSession": true}})));
+    for (id, status) in [("a", "in_progress"), ("b", "pending")] {
+        let update = json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": "Bash: ls", "status": status});
+        let update = serde_json::from_value(update).unwrap();
+        send(&mut m, AgentMsg::Updated { session_id: "s".into(), update: Box::new(update) });
+    }
+    assert!(m.is_animated(), "while it is read");
+    let how = Opening::Load("s".into());
+    send(&mut m, AgentMsg::Opened { opening: 1, session_id: "s".into(), answer: json!({}), how });
+    assert_eq!(m.phase, Phase::Ready);
+    assert!(!m.transcript.is_empty());
+    assert!(!m.is_animated(), "no turn runs");
+    assert_eq!(m.deadline(), None);
+}
+
+#[test]
 fn an_idle_model_has_nothing_due() {
     let m = ready();
     assert_eq!(m.deadline(), None);
