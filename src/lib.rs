@@ -22,6 +22,7 @@ pub mod logging;
 pub mod printable;
 pub mod process;
 pub mod redact;
+pub mod small_file;
 pub mod trace;
 
 pub mod bridge;

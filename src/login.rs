@@ -4,7 +4,10 @@
 
 use std::io::{BufRead, Write};
 
-use crate::accounts::{AccountFiles, SignIn, sign_in};
+use crate::accounts::{
+    AccountFiles, Entitlement, LiveAnswers, SignIn, entitlements, quota, sign_in,
+};
+use crate::bridge::engine::discovery;
 use crate::config::Config;
 use crate::error::{AppError, ErrorKind};
 use crate::printable;
@@ -18,9 +21,13 @@ pub fn run(
     out: &mut dyn Write,
 ) -> Result<(), AppError> {
     let failed = |err| AppError::failed("cannot write").caused_by(err);
-    let look = || sign_in(&AccountFiles::read(&config.zcode_home, None));
-    let mut state = look();
-    write!(out, "{}{}", page(&state), live_check(config)).map_err(failed)?;
+    let table = discovery::provider_table(config);
+    let look = || {
+        let files = AccountFiles::read(&config.zcode_home, table.as_deref());
+        (sign_in(&files), entitlements(&files, &LiveAnswers::new()))
+    };
+    let (mut state, plans) = look();
+    write!(out, "{}{}", page(&state, &plans), live_check(config)).map_err(failed)?;
     if let Some(input) = input {
         while !state.is_usable() {
             write!(out, "\nPress Enter when you have signed in (q and Enter to leave): ")
@@ -31,8 +38,9 @@ pub fn run(
             if !matches!(read, Ok(n) if n > 0) || line.trim().eq_ignore_ascii_case("q") {
                 break;
             }
-            state = look();
-            write!(out, "\n{}", page(&state)).map_err(failed)?;
+            let (now, plans) = look();
+            state = now;
+            write!(out, "\n{}", page(&state, &plans)).map_err(failed)?;
         }
     }
     if state.is_usable() {
@@ -51,8 +59,8 @@ fn live_check(config: &Config) -> &'static str {
 }
 
 /// The state in words.
-fn page(state: &SignIn) -> String {
-    let mut lines = Vec::new();
+fn page(state: &SignIn, plans: &[Entitlement]) -> String {
+    let mut lines: Vec<String> = state.complaints().collect();
     if state.is_signed_in() {
         let mut names = state.families.clone();
         if state.zcode {
@@ -67,6 +75,11 @@ fn page(state: &SignIn) -> String {
         }
     } else {
         lines.push("Not signed in to ZCode.".to_owned());
+    }
+    let usable = quota::plan_lines(plans);
+    if !usable.is_empty() {
+        lines.push("Plans:".to_owned());
+        lines.extend(usable);
     }
     if !state.channels.is_empty() {
         lines.push("Providers:".to_owned());
@@ -94,6 +107,7 @@ fn page(state: &SignIn) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::accounts::Source;
     use crate::config::{Env, SettingsFile};
 
     fn config(home: &std::path::Path) -> Config {
@@ -128,6 +142,38 @@ mod tests {
         run(&config(home.path()), None, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains(r"  a\u{1b}[2J\u{ad}\u{61c}\nb: usable"), "{text}");
+    }
+
+    #[test]
+    fn plans_and_broken_files_are_told() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join(".zcode/v2");
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("config.json"), "{\"provider\": {").unwrap();
+        std::fs::write(dir.join("credentials.json"), "[]").unwrap();
+        let mut out = Vec::new();
+        run(&config(home.path()), None, &mut out).unwrap_err();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("config.json cannot be used: EOF"), "{text}");
+        assert!(text.contains("credentials.json cannot be used: not a JSON object"), "{text}");
+        let plan = Entitlement {
+            account_id: "account:zai-start-plan".to_owned(),
+            config_id: "builtin:zai-start-plan".to_owned(),
+            family: "zai".to_owned(),
+            mode: "start-plan".to_owned(),
+            model_ids: None,
+            entitled: true,
+            current: true,
+            in_use: true,
+            source: Source::PlanCache,
+        };
+        let other = Entitlement { entitled: false, family: "bigmodel".to_owned(), ..plan.clone() };
+        let text = page(&SignIn::default(), &[plan, other]);
+        assert!(
+            text.contains("Plans:\n  zai start plan, in use (coding-plan-cache.json lists it"),
+            "{text}"
+        );
+        assert!(!text.contains("bigmodel"), "{text}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::files::AccountFiles;
-use super::is_encrypted;
+use super::{is_encrypted, providers};
 
 /// The one plan for which the user's own key may be handed to the user's own engine.
 const OWN_KEY_MODE: &str = "individual-coding-plan";
@@ -59,8 +59,11 @@ pub struct Entitlement {
     pub model_ids: Option<Value>,
     /// Whether it may be used.
     pub entitled: bool,
-    /// Whether the desktop app has it selected (or nothing else of its family).
+    /// Whether the desktop app has it selected (or nothing else of its family): the engine's word.
     pub current: bool,
+    /// Whether it is known to be the one of its family that is used: selected, or the only one. No
+    /// more than one of a family.
+    pub in_use: bool,
     /// What `entitled` rests on.
     pub source: Source,
 }
@@ -77,7 +80,22 @@ pub fn entitlements(files: &AccountFiles, live: &LiveAnswers) -> Vec<Entitlement
             entitlement.current = entitlement.entitled && (chosen || !elsewhere);
         }
     }
+    mark_used(&mut found, files);
     found
+}
+
+fn mark_used(all: &mut [Entitlement], files: &AccountFiles) {
+    for i in 0..all.len() {
+        let Some(plan) = all.get(i).filter(|plan| plan.entitled) else { continue };
+        let mut rivals = all.iter().filter(|e| e.family == plan.family && e.entitled);
+        let used = match rivals.clone().find(|e| selected(files, &e.config_id)) {
+            Some(chosen) => chosen.account_id == plan.account_id,
+            None => rivals.all(|e| e.account_id == plan.account_id),
+        };
+        if let Some(plan) = all.get_mut(i) {
+            plan.in_use = used;
+        }
+    }
 }
 
 struct Rule<'a> {
@@ -126,7 +144,7 @@ fn decide(rule: &Rule<'_>, files: &AccountFiles, live: &LiveAnswers) -> Entitlem
     let config_id = config_id(rule.family, rule.mode);
     let (entitled, source) = if let Some(answer) = live.get(&config_id) {
         (*answer, Source::Live)
-    } else if own_key(files, &config_id).is_some() {
+    } else if is_on_with_key(files, &config_id) {
         (true, Source::OwnKey)
     } else if cached(files, &config_id) {
         (true, Source::PlanCache)
@@ -143,11 +161,19 @@ fn decide(rule: &Rule<'_>, files: &AccountFiles, live: &LiveAnswers) -> Entitlem
         model_ids: rule.model_ids.cloned(),
         entitled,
         current: false,
+        in_use: false,
         source,
     }
 }
 
-/// The key of a provider that is on. Encrypted values count as a key that we do not have.
+/// Whether the plan's provider is on and has a key, which speaks for the plan.
+fn is_on_with_key(files: &AccountFiles, config_id: &str) -> bool {
+    files
+        .providers()
+        .any(|(id, provider)| id == config_id && providers::problem(id, provider).is_none())
+}
+
+/// The key of a provider that is not switched off. Encrypted values count as a key that we do not have.
 fn own_key<'a>(files: &'a AccountFiles, config_id: &str) -> Option<&'a str> {
     let (_, provider) = files.providers().find(|(id, _)| *id == config_id)?;
     (provider.get("enabled").and_then(Value::as_bool) != Some(false)).then_some(())?;
@@ -237,8 +263,9 @@ fn key_for<'a>(
     provider_id: &str,
 ) -> Result<&'a str, String> {
     let all = entitlements(files, live);
-    let Some(plan) = all.iter().find(|e| e.account_id == provider_id || e.config_id == provider_id)
-    else {
+    // A key is handed out under the account's own name only: a built-in provider has its key itself.
+    let mut plans = all.iter().filter(|plan| plan.account_id.starts_with("account:"));
+    let Some(plan) = plans.find(|plan| plan.account_id == provider_id) else {
         return Err(format!(
             "{provider_id} needs a sign-in that zcode-acp does not hold: pick another model, or use this one in the ZCode app"
         ));

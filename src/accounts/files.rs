@@ -7,6 +7,8 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
+use crate::small_file;
+
 /// Largest file read; the real ones are a few kilobytes.
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
@@ -17,6 +19,8 @@ pub struct AccountFiles {
     pub credentials: Option<Value>,
     /// `v2/config.json`: providers and the user's own keys.
     pub config: Option<Value>,
+    /// `v2/provider_config.json`: the user's personal providers, and which are switched off.
+    pub personal: Option<Value>,
     /// `v2/setting.json`: what is selected.
     pub setting: Option<Value>,
     /// `v2/coding-plan-cache.json`: plans as they were some time ago.
@@ -36,6 +40,7 @@ impl std::fmt::Debug for AccountFiles {
         f.debug_struct("AccountFiles")
             .field("credentials", &self.credentials.is_some())
             .field("config", &self.config.is_some())
+            .field("personal", &self.personal.is_some())
             .field("setting", &self.setting.is_some())
             .field("plan_cache", &self.plan_cache.is_some())
             .field("table", &self.table.as_ref().map(|(path, _)| path))
@@ -70,6 +75,7 @@ impl AccountFiles {
         let v2 = zcode_home.join("v2");
         files.credentials = files.take(&v2.join("credentials.json"));
         files.config = files.take(&v2.join("config.json"));
+        files.personal = files.take(&v2.join("provider_config.json"));
         files.setting = files.take(&v2.join("setting.json"));
         files.plan_cache = files.take(&v2.join("coding-plan-cache.json"));
         files.telemetry = files.take(&v2.join("telemetry-state.json"));
@@ -90,7 +96,7 @@ impl AccountFiles {
         }
     }
 
-    /// The providers of `config.json`, in file order.
+    /// The providers of `config.json` alone, in file order.
     pub fn providers(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.config
             .as_ref()
@@ -104,19 +110,12 @@ impl AccountFiles {
 
 /// Reads a file of ZCode's; `None` when it is not there, the error says what is wrong with it.
 pub fn read_json(path: &Path) -> Result<Option<Value>, String> {
-    let meta = match std::fs::metadata(path) {
-        Ok(meta) => meta,
+    let text = match small_file::read(path, MAX_BYTES) {
+        Ok(text) => text,
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(err) => return Err(err.to_string()),
     };
-    if !meta.is_file() {
-        return Err("not a file".to_owned());
-    }
-    if meta.len() > MAX_BYTES {
-        return Err(format!("{} bytes, too large", meta.len()));
-    }
-    let text = std::fs::read_to_string(path).map_err(|err| err.to_string())?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     // The message of a syntax error names a place and never quotes the text.
-    serde_json::from_str(text).map(Some).map_err(|err| err.to_string())
+    let value: Value = serde_json::from_str(&text).map_err(|err| err.to_string())?;
+    if value.is_object() { Ok(Some(value)) } else { Err("not a JSON object".to_owned()) }
 }

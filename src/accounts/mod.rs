@@ -11,6 +11,7 @@ mod files;
 mod http;
 mod limits;
 mod live;
+pub mod providers;
 pub mod quota;
 mod sign_in;
 mod usage;
@@ -21,6 +22,7 @@ pub use entitlement::{
 pub use files::{AccountFiles, Stamp, read_json};
 pub use limits::{Limits, Window};
 pub use live::Live;
+pub use providers::{Provider, providers};
 pub use sign_in::{Channel, SignIn, sign_in};
 pub use usage::usage_stats;
 

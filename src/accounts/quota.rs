@@ -23,23 +23,27 @@ pub async fn page(config: &Config, table: Option<&Path>) -> String {
     words(&sign_in(&files), &plans, live.as_ref(), now)
 }
 
+/// The plans that may be used, a line each, and what says so of each.
+pub fn plan_lines(plans: &[Entitlement]) -> Vec<String> {
+    plans
+        .iter()
+        .filter(|plan| plan.entitled)
+        .map(|plan| {
+            let used = if plan.in_use { ", in use" } else { "" };
+            let name = format!("{} {}", plan.family, plan.mode.replace('-', " "));
+            format!("  {}{used} ({})", printable::line(&name), plan.source.words())
+        })
+        .collect()
+}
+
 fn words(state: &SignIn, plans: &[Entitlement], live: Option<&Live>, now_ms: u64) -> String {
-    let mut text = String::new();
-    let entitled: Vec<&Entitlement> = plans.iter().filter(|plan| plan.entitled).collect();
-    if entitled.is_empty() {
+    let mut text: String = state.complaints().map(|line| line + "\n").collect();
+    let listed = plan_lines(plans);
+    if listed.is_empty() {
         text.push_str("No plan is known to be usable.\n");
     } else {
         text.push_str("Plans:\n");
-        for plan in entitled {
-            let current = if plan.current { ", in use" } else { "" };
-            let _ = writeln!(
-                text,
-                "  {} {}{current} ({})",
-                printable::line(&plan.family),
-                printable::line(&plan.mode.replace('-', " ")),
-                plan.source.words()
-            );
-        }
+        text.extend(listed.into_iter().map(|line| line + "\n"));
     }
     if !state.channels.is_empty() {
         text.push_str("Providers:\n");
@@ -85,7 +89,10 @@ mod tests {
             problem,
         };
         let channels = vec![channel("good", None), channel("b\u{9b}2J\nad", Some("no key"))];
-        let text = words(&SignIn { channels, ..SignIn::default() }, &[], None, 0);
+        let unreadable = vec![("config.json".to_owned(), "EOF".to_owned())];
+        let text = words(&SignIn { channels, unreadable, ..SignIn::default() }, &[], None, 0);
+        let text = text.strip_prefix("config.json cannot be used: EOF").unwrap();
+        let text = text.split_once('\n').unwrap().1;
         assert!(text.starts_with("No plan is known"), "{text}");
         assert!(text.contains("good: usable") && text.contains(r"b\u{9b}2J\nad: no key"), "{text}");
         assert!(text.contains("nothing goes\nto the network"), "{text}");

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::files::AccountFiles;
+use super::providers::{self, Provider, providers};
 use super::{FAMILIES, is_encrypted};
 
 /// The sign-in state, without any secret in it.
@@ -15,11 +16,13 @@ pub struct SignIn {
     pub zcode: bool,
     /// Whether the tokens are encrypted, so that only ZCode itself can use them.
     pub encrypted: bool,
-    /// The providers of `config.json`, in file order.
+    /// The providers of `config.json`, in file order, then the personal ones.
     pub channels: Vec<Channel>,
+    /// Files that could not be used, each with the reason: what they hold is not known.
+    pub unreadable: Vec<(String, String)>,
 }
 
-/// One provider of `config.json`.
+/// One provider of ZCode's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Channel {
     /// Its id.
@@ -42,6 +45,13 @@ impl SignIn {
     pub fn is_usable(&self) -> bool {
         self.is_signed_in() || self.channels.iter().any(|channel| channel.problem.is_none())
     }
+
+    /// What is to be said of files that could not be used, a line each.
+    pub fn complaints(&self) -> impl Iterator<Item = String> {
+        self.unreadable.iter().map(|(name, reason)| {
+            format!("{name} cannot be used: {reason} (the ZCode app writes it anew)")
+        })
+    }
 }
 
 /// Reads the state off the files.
@@ -59,33 +69,23 @@ pub fn sign_in(files: &AccountFiles) -> SignIn {
         .filter_map(|family| Some((*family, token(&format!("oauth:{family}:access_token"))?)))
         .collect();
     let zcode = token("zcodejwttoken");
+    let signed_in = zcode.is_some() || !tokens.is_empty();
+    let all = providers(files.config.as_ref(), files.personal.as_ref());
     SignIn {
         families: tokens.iter().map(|(family, _)| (*family).to_owned()).collect(),
         zcode: zcode.is_some(),
         encrypted: tokens.iter().map(|(_, token)| *token).chain(zcode).any(is_encrypted),
-        channels: files.providers().map(|(id, provider)| channel(id, provider)).collect(),
+        channels: all.into_iter().map(|provider| channel(provider, signed_in)).collect(),
+        unreadable: files.problems.clone(),
     }
 }
 
-fn channel(id: &str, provider: &Value) -> Channel {
-    let text = |key: &str| provider.get(key).and_then(Value::as_str).unwrap_or_default();
-    let models = provider.get("models").and_then(Value::as_object).map_or(0, serde_json::Map::len);
-    let has_key = provider
-        .pointer("/options/apiKey")
-        .and_then(Value::as_str)
-        .is_some_and(|key| !key.trim().is_empty());
-    let problem = if provider.get("enabled").and_then(Value::as_bool) == Some(false) {
-        Some("switched off")
-    } else if !text("systemDisabledReason").is_empty() {
-        Some("disabled by ZCode")
-    } else if models == 0 {
-        Some("no models")
-    } else if !has_key && !id.starts_with("account:") {
-        Some("no API key")
-    } else {
-        None
-    };
-    let name = text("name");
-    let name = if name.is_empty() { id } else { name };
-    Channel { id: id.to_owned(), name: name.to_owned(), models, problem }
+fn channel(provider: Provider<'_>, signed_in: bool) -> Channel {
+    let Provider { id, value, problem } = provider;
+    let models = providers::models(value).len();
+    let problem = problem
+        .filter(|problem| !(signed_in && *problem == providers::NO_SIGN_IN))
+        .or_else(|| (models == 0).then_some("no models"));
+    let name = value.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
+    Channel { id: id.to_owned(), name: name.unwrap_or(id).to_owned(), models, problem }
 }

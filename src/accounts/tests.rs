@@ -170,6 +170,89 @@ fn the_sign_in_state_tells_channels_apart() {
 }
 
 #[test]
+fn the_sign_in_state_is_the_same_answer_for_every_home() {
+    let models = json!({"m": {}});
+    let state = |config: Value, personal: Value, credentials: Value| {
+        sign_in(&AccountFiles {
+            credentials: Some(credentials),
+            config: Some(config),
+            personal: Some(personal),
+            ..AccountFiles::default()
+        })
+        .is_usable()
+    };
+    let own = |id: &str, provider: Value| {
+        let mut provider = provider;
+        provider["models"] = models.clone();
+        json!({"provider": {id: provider}})
+    };
+    let none = || json!({});
+    let key = json!({"options": {"apiKey": "k"}});
+    for (what, usable, config, personal, credentials) in [
+        (
+            "local",
+            true,
+            own("x", json!({"options": {"baseURL": "http://localhost:1"}})),
+            none(),
+            none(),
+        ),
+        (
+            "needs no key",
+            true,
+            own("x", json!({"options": {"apiKeyRequired": false}})),
+            none(),
+            none(),
+        ),
+        ("personal only", true, none(), own("x", key.clone()), none()),
+        ("keyless built-in", false, own("builtin:x", json!({"enabled": true})), none(), none()),
+        ("empty entry", false, json!({"provider": {"x": {}}}), none(), none()),
+        ("empty token", false, none(), none(), json!({"zcodejwttoken": ""})),
+        ("no token", false, none(), none(), json!({"zcodejwttoken": null})),
+        ("token", true, none(), none(), json!({"zcodejwttoken": "enc:v1:x"})),
+        ("hidden", false, own("x", key.clone()), own("x", json!({"enabled": false})), none()),
+        ("built-in not on", false, own("builtin:x", key.clone()), none(), none()),
+        (
+            "account without sign-in",
+            false,
+            none(),
+            own("account:x", json!({"enabled": true})),
+            none(),
+        ),
+    ] {
+        assert_eq!(state(config, personal, credentials), usable, "{what}");
+    }
+}
+
+#[test]
+fn one_plan_of_a_family_is_in_use_at_most() {
+    let cache = json!({"entryStatus": {"items": {
+        "builtin:zai-coding-plan": {"status": "available"},
+        "builtin:zai-start-plan": {"status": "available"},
+        "builtin:bigmodel-coding-plan": {"status": "available"}}}});
+    let used = |setting: Value| -> Vec<String> {
+        let all = entitlements(&files(json!({}), cache.clone(), setting), &LiveAnswers::new());
+        assert_eq!(all.len(), 3);
+        let used = all.into_iter().filter(|plan| plan.entitled && plan.in_use);
+        used.map(|plan| plan.config_id).collect()
+    };
+    assert_eq!(used(json!({})), ["builtin:bigmodel-coding-plan"], "which of two is not known");
+    let selected = |value: &str| json!({"modelProviderFamilySelectedKeys": {"zai": value}});
+    assert_eq!(
+        used(selected("builtin:zai-start-plan")),
+        ["builtin:zai-start-plan", "builtin:bigmodel-coding-plan"]
+    );
+    let both = used(selected("builtin:zai-start-plan,builtin:zai-coding-plan"));
+    assert_eq!(both, ["builtin:zai-coding-plan", "builtin:bigmodel-coding-plan"]);
+}
+
+#[test]
+fn a_built_in_provider_speaks_for_its_plan_only_when_it_is_on() {
+    let not_on = json!({"provider": {"builtin:zai-coding-plan": {"options": {"apiKey": KEY}}}});
+    let files = files(not_on, json!({}), json!({}));
+    assert_eq!(sources(&files)[0], ("builtin:zai-coding-plan".to_owned(), false, Source::Nothing));
+}
+
+#[test]
 fn files_are_read_with_care_and_never_shown() {
     let home = tempfile::tempdir().unwrap();
     let v2 = home.path().join("v2");

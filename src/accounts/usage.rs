@@ -26,7 +26,7 @@ fn stats(state: &SignIn, plans: &[Entitlement], limits: Option<&Limits>) -> Valu
         .filter(|plan| plan.entitled)
         .map(|plan| {
             json!({"id": plan.account_id, "family": plan.family, "mode": plan.mode,
-                   "current": plan.current})
+                   "current": plan.in_use})
         })
         .collect();
     let providers: Vec<Value> = state

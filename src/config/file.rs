@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::Env;
+use crate::small_file;
 
 /// Largest settings file that is read; real ones have a few lines.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -24,10 +25,13 @@ enum Kind {
     Foreign,
 }
 
+/// The modes an engine has (engine protocol section 3, `session/setMode`).
+pub(super) const MODES: [&str; 6] = ["plan", "build", "edit", "yolo", "guarded", "auto"];
+
 /// Every known key. A key that ends in `.*` stands for all below it.
 const KEYS: &[(&str, Kind)] = &[
     // Shared with the TypeScript bridge.
-    ("session.mode", Kind::OneOf(&["plan", "build", "edit", "yolo", "auto"])),
+    ("session.mode", Kind::OneOf(&MODES)),
     ("session.showCompletionStatus", Kind::Flag),
     ("interaction.timeoutMs", Kind::Count),
     ("autoCompact.threshold", Kind::Count),
@@ -78,7 +82,7 @@ pub struct SettingsFile {
 impl SettingsFile {
     /// Reads the file; one that is not there is empty, one that cannot be read is a warning.
     pub fn read(path: &Path) -> Self {
-        match read_bounded(path) {
+        match small_file::read(path, MAX_BYTES) {
             Ok(text) => Self::parse(&path.display().to_string(), &text),
             Err(err) if err.kind() == std::io::ErrorKind::NotFound => Self::default(),
             Err(err) => Self {
@@ -141,17 +145,6 @@ impl SettingsFile {
     }
 }
 
-/// The file's text, unless it is no settings file by its size.
-fn read_bounded(path: &Path) -> std::io::Result<String> {
-    use std::io::Read as _;
-    let mut text = String::new();
-    let read = std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-    if u64::try_from(read).unwrap_or(u64::MAX) > MAX_BYTES {
-        return Err(std::io::Error::other("larger than 1 MiB"));
-    }
-    Ok(text)
-}
-
 /// Lists `a.b.c` keys with their values; objects whose key is known (or foreign) are not entered.
 fn flatten<'a>(prefix: &str, value: &'a Value, found: &mut Vec<(String, &'a Value)>) {
     let Some(object) = value.as_object() else { return };
@@ -178,6 +171,12 @@ fn judge(key: &str, value: &Value) -> Result<(), String> {
             })
     });
     let Some((_, kind)) = known else {
+        let is_section = |known: &str| {
+            known.strip_prefix(key).is_some_and(|rest| rest.starts_with('.') && !rest.is_empty())
+        };
+        if KEYS.iter().any(|(known, _)| is_section(known)) {
+            return Err("must be an object with settings in it; ignored".to_owned());
+        }
         let hint = closest(key).map(|k| format!("; did you mean {k}?")).unwrap_or_default();
         return Err(format!("unknown key, ignored{hint}"));
     };
@@ -295,11 +294,36 @@ mod tests {
         assert_eq!(
             file.warnings,
             [
-                "config.json line 3: session.mode: must be one of plan, build, edit, yolo, auto; ignored",
+                "config.json line 3: session.mode: must be one of plan, build, edit, yolo, guarded, auto; ignored",
                 "config.json line 5: debug: must be true or false; ignored",
             ]
         );
         assert_eq!(file.text("lang"), Some("en"));
+    }
+
+    #[test]
+    fn a_section_that_is_no_object_is_of_the_wrong_type_and_not_unknown() {
+        for value in ["null", "5", "[]", "\"x\""] {
+            for section in ["interaction", "tui", "session", "approvals"] {
+                let found = warnings(&format!("{{\"{section}\":\n{value}}}"));
+                let wanted = format!(
+                    "config.json line 1: {section}: must be an object with settings in it; ignored"
+                );
+                assert_eq!(found, [wanted]);
+            }
+        }
+        assert_eq!(warnings("{\"remote\": null, \"session\": {}}"), Vec::<String>::new());
+        assert_eq!(warnings("{\"session\": {\"mode\": \"guarded\"}}"), Vec::<String>::new());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_pipe_in_the_files_place_is_a_warning_and_no_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.json");
+        crate::small_file::make_pipe(&path);
+        let warnings = SettingsFile::read(&path).warnings;
+        assert!(warnings.len() == 1 && warnings[0].contains("not a regular file"), "{warnings:?}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::file::{SettingsFile, settings_path};
+use super::file::{MODES, SettingsFile, settings_path};
 use super::{Config, DemoConfig, EngineConfig, Env, SessionConfig, TuiConfig};
 use crate::cli::{Command, EngineArgs, GlobalArgs};
 use crate::error::AppError;
@@ -13,8 +13,6 @@ use crate::error::AppError;
 const STEER_PERSIST: Duration = Duration::from_secs(3);
 /// How long a guide is retried when the session is not in the engine's database yet.
 const STEER_FK_RETRY: Duration = Duration::from_secs(3);
-/// The modes an engine has (engine protocol section 3, `session/setMode`).
-const MODES: [&str; 6] = ["plan", "build", "edit", "yolo", "guarded", "auto"];
 
 impl Config {
     /// Reads the settings file and puts everything together. Fails only without a home directory.
@@ -52,10 +50,6 @@ impl Config {
             | Command::SimEngine(_)
             | Command::Watchdog(_) => {}
         }
-        if let Some(mode) = config.session.mode.as_deref().filter(|mode| !MODES.contains(mode)) {
-            let known = MODES.join(", ");
-            config.warnings.push(format!("mode {mode}: must be one of {known}; ignored"));
-        }
         Ok(config)
     }
 
@@ -78,6 +72,12 @@ impl Config {
         let threshold = number("autoCompact.threshold", "ZCODE_ACP_AUTO_COMPACT_THRESHOLD");
         let persist = number("", "ZCODE_ACP_STEER_PERSIST_MS");
         let retry = number("", "ZCODE_ACP_STEER_FK_RETRY_MS");
+        if let Some(mode) =
+            env.str("ZCODE_ACP_MODE").filter(|_| file.text("session.mode").is_none())
+            && !MODES.contains(&mode.trim())
+        {
+            warnings.push(format!("ZCODE_ACP_MODE={mode}: {}", unknown_mode()));
+        }
         let flag = |key: &str, name: &str| file.flag(key).or_else(|| env.flag(name));
         let text = |key: &str, name: &str| {
             file.text(key).or_else(|| env.str(name)).map(|t| t.trim().to_owned())
@@ -148,9 +148,16 @@ impl Config {
             self.session.model = Some(model.to_owned());
         }
         if let Some(mode) = mode {
+            if !MODES.contains(&mode) {
+                self.warnings.push(format!("--mode {mode}: {}", unknown_mode()));
+            }
             self.session.mode = Some(mode.to_owned());
         }
     }
+}
+
+fn unknown_mode() -> String {
+    format!("must be one of {}; ignored", MODES.join(", "))
 }
 
 fn home(env: &Env) -> Option<PathBuf> {
@@ -175,16 +182,23 @@ fn state_dir(env: &Env, home: &Path) -> PathBuf {
 /// The directory must exist already: a bridge that nobody watches would deny everything.
 fn approval_dir(env: &Env, home: &Path, file: &SettingsFile) -> (Option<PathBuf>, PathBuf) {
     let dir = match file.text("approvals.dir") {
-        Some(dir) => match dir.strip_prefix("~/") {
-            Some(rest) => home.join(rest),
-            None => PathBuf::from(dir),
+        Some(dir) => from_home(home, PathBuf::from(dir)),
+        None => match env.path("ZCODE_ACP_APPROVAL_DIR") {
+            Some(dir) => from_home(home, dir),
+            None => home.join(".zcode-acp/pending"),
         },
-        None => {
-            env.path("ZCODE_ACP_APPROVAL_DIR").unwrap_or_else(|| home.join(".zcode-acp/pending"))
-        }
     };
     let on = env.flag("ZCODE_ACP_APPROVAL_BRIDGE") == Some(true) && dir.is_dir();
     (on.then(|| dir.clone()), dir)
+}
+
+/// `~` and `~/…` are the home directory: no shell has seen the value if it was quoted.
+fn from_home(home: &Path, path: PathBuf) -> PathBuf {
+    match path.strip_prefix("~") {
+        Ok(rest) if rest.as_os_str().is_empty() => home.to_path_buf(),
+        Ok(rest) => home.join(rest),
+        Err(_) => path,
+    }
 }
 
 fn words(list: Option<&str>) -> Vec<String> {
@@ -272,6 +286,33 @@ mod tests {
         assert_eq!(config("", &[on, ("ZCODE_ACP_APPROVAL_DIR", "/nowhere")]).approval_dir, None);
         let config = config("", &[on, ("ZCODE_ACP_APPROVAL_DIR", path)]);
         assert_eq!(config.approval_dir.as_deref(), Some(dir.path()));
+    }
+
+    #[test]
+    fn a_tilde_is_the_home_directory_in_the_file_and_in_the_variable() {
+        for (given, wanted) in
+            [("~", "/home/u"), ("~/x", "/home/u/x"), ("/a/~/b", "/a/~/b"), ("~u/x", "~u/x")]
+        {
+            let by_file = config(&format!(r#"{{"approvals":{{"dir":"{given}"}}}}"#), &[]);
+            assert_eq!(by_file.default_approval_dir, Path::new(wanted));
+            let by_env = config("", &[("ZCODE_ACP_APPROVAL_DIR", given)]);
+            assert_eq!(by_env.default_approval_dir, Path::new(wanted));
+        }
+    }
+
+    #[test]
+    fn a_mode_that_no_engine_has_is_a_warning_that_names_its_variable() {
+        let bogus = config("", &[("ZCODE_ACP_MODE", "bogus")]);
+        assert_eq!(bogus.warnings.len(), 1);
+        assert!(bogus.warnings[0].starts_with("ZCODE_ACP_MODE=bogus: must be"), "{bogus:?}");
+        let by_file = config(r#"{"session":{"mode":"guarded"}}"#, &[("ZCODE_ACP_MODE", "bogus")]);
+        assert_eq!(
+            by_file.warnings,
+            Vec::<String>::new(),
+            "the file wins, the variable is not read"
+        );
+        assert_eq!(by_file.session.mode.as_deref(), Some("guarded"));
+        assert_eq!(config("", &[("ZCODE_ACP_MODE", "guarded")]).warnings, Vec::<String>::new());
     }
 
     /// Key and its JSON value, variable and its value, what to look at, what must be there.

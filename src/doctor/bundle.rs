@@ -49,7 +49,7 @@ pub(super) fn text(config: &Config, page: &Page) -> String {
             let _ = writeln!(text, "{name} is set");
         }
     }
-    if let Ok(settings) = std::fs::read_to_string(&config.settings_path) {
+    if let Ok(settings) = crate::small_file::read(&config.settings_path, 1024 * 1024) {
         let _ = writeln!(text, "\n## settings\n\n{settings}");
     }
     let _ = writeln!(text, "\n## end of the log\n\n{}", log_tail(config));

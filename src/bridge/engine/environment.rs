@@ -7,12 +7,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
+use crate::accounts;
 use crate::config::{Config, Env};
 
 /// A socket path may have 103 bytes; the engine appends `/znr-<uuid>.sock`, 46 of them.
 const MAX_TMPDIR: usize = 103 - 46;
+
+/// The model of a provider that lists none.
+const DEFAULT_MODEL: &str = "GLM-5.3";
 
 /// The whole environment for a real engine.
 pub(super) fn for_engine(config: &Config, table: Option<&Path>) -> Vec<(OsString, OsString)> {
@@ -80,27 +82,40 @@ fn newest_runtime_table(zcode_home: &Path) -> Option<PathBuf> {
     }
     let files = dirs.into_iter().map(|dir| dir.join("zcode-builtin.json"));
     files
+        .filter(|file| file.is_file())
         .filter_map(|file| Some((file.metadata().ok()?.modified().ok()?, file)))
         .max()
         .map(|(_, file)| file)
 }
 
-/// Engines before desktop 3.12 take the model's key, address and name from the environment. What
-/// the user set there himself stays.
+/// Engines before desktop 3.12 take the model's key, address and name from the environment: those of
+/// the first provider that can be selected, or of the one that `ZCODE_PROVIDER` names. What the user
+/// set there himself stays.
 fn credentials(vars: &mut Vars, env: &Env, zcode_home: &Path) {
-    let text = std::fs::read_to_string(zcode_home.join("v2/config.json")).unwrap_or_default();
-    let settings: Value = serde_json::from_str(&text).unwrap_or_default();
-    let providers = settings.get("provider").and_then(Value::as_object);
-    let enabled = |provider: &&Value| provider.get("enabled") != Some(&Value::Bool(false));
-    let Some(provider) = providers.and_then(|all| all.values().find(enabled)) else { return };
-    let option =
-        |name: &str| provider.get("options")?.get(name)?.as_str().filter(|text| !text.is_empty());
-    let model =
-        provider.get("models").and_then(Value::as_object).and_then(|models| models.keys().next());
+    let file = |name: &str| {
+        accounts::read_json(&zcode_home.join("v2").join(name)).unwrap_or_else(|problem| {
+            tracing::warn!(name, problem, "a provider file cannot be used");
+            None
+        })
+    };
+    let (config, personal) = (file("config.json"), file("provider_config.json"));
+    let mut all = accounts::providers(config.as_ref(), personal.as_ref()).into_iter();
+    let pinned = env.str("ZCODE_PROVIDER");
+    let Some(provider) = all.find(|provider| match pinned {
+        Some(id) => provider.id == id,
+        None => provider.problem.is_none(),
+    }) else {
+        if let Some(id) = pinned {
+            tracing::warn!(id, "ZCODE_PROVIDER names a provider that is not configured");
+        }
+        return;
+    };
+    let option = |name: &str| accounts::providers::text(provider.value, name);
+    let models = accounts::providers::models(provider.value);
     let wanted = [
-        ("ANTHROPIC_API_KEY", option("apiKey").filter(|key| !key.starts_with("enc:"))),
+        ("ANTHROPIC_API_KEY", option("apiKey").filter(|key| !accounts::is_encrypted(key))),
         ("ZCODE_BASE_URL", option("baseURL")),
-        ("ZCODE_MODEL", model.map(String::as_str)),
+        ("ZCODE_MODEL", Some(models.first().map_or(DEFAULT_MODEL, |(id, _)| *id))),
     ];
     for (name, value) in wanted {
         if let Some(value) = value.filter(|_| env.get(name).is_none()) {
@@ -240,6 +255,37 @@ mod tests {
         assert_eq!(value(&vars, "ANTHROPIC_API_KEY"), Some("key"));
         assert_eq!(value(&vars, "ZCODE_BASE_URL"), Some("https://model.example"));
         assert_eq!(value(&vars, "ZCODE_MODEL"), Some("mine"));
+    }
+
+    #[test]
+    fn an_older_engine_never_gets_a_provider_that_cannot_be_selected() {
+        let machine = Machine::new();
+        let bom = "\u{feff}";
+        let text = r#"{"provider": {
+            "ended": {"systemDisabledReason": "x", "options": {"apiKey": "no"}, "models": {"no": {}}},
+            "builtin:not-on": {"options": {"apiKey": "no"}, "models": {"no": {}}},
+            "builtin:keyless": {"enabled": true, "models": {"no": {}}},
+            "good": {"options": {"apiKey": "key-1", "baseURL": "https://one"}},
+            "second": {"options": {"apiKey": "key-2", "baseURL": "https://two"}, "models": {"m2": {}}}
+        }}"#;
+        machine.file(".zcode/v2/config.json", &format!("{bom}{text}"));
+        let given = |env: &[(&str, &str)]| {
+            let vars = machine.vars(env);
+            ["ANTHROPIC_API_KEY", "ZCODE_BASE_URL", "ZCODE_MODEL"]
+                .map(|name| value(&vars, name).map(str::to_owned).unwrap_or_default())
+        };
+        assert_eq!(given(&[]), ["key-1", "https://one", "GLM-5.3"]);
+        assert_eq!(given(&[("ZCODE_PROVIDER", "second")]), ["key-2", "https://two", "m2"]);
+        assert_eq!(given(&[("ZCODE_PROVIDER", "unknown")]), ["", "", ""]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_pipe_in_the_providers_place_gives_nothing_and_no_wait() {
+        let machine = Machine::new();
+        machine.file(".zcode/v2/other", "");
+        crate::small_file::make_pipe(&machine.dir.path().join(".zcode/v2/config.json"));
+        assert_eq!(value(&machine.vars(&[]), "ANTHROPIC_API_KEY"), None);
     }
 
     #[test]

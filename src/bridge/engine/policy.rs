@@ -22,8 +22,8 @@ pub struct Policy {
 impl Policy {
     /// The reply to `interaction/requestProviderRuntimeHeaders`.
     pub(super) fn provider_headers(&self, params: &Value) -> Value {
-        let selected = params.pointer("/modelSelection/providerId");
-        let provider = params.get("providerId").or(selected).and_then(Value::as_str);
+        let text = |at: &str| params.pointer(at)?.as_str().filter(|id| !id.is_empty());
+        let provider = text("/providerId").or_else(|| text("/modelSelection/providerId"));
         let files = AccountFiles::read(&self.zcode_home, self.table.as_deref());
         header_answer(&files, &self.live, provider.unwrap_or("this provider"))
     }
@@ -52,11 +52,21 @@ mod tests {
         let policy =
             Policy { zcode_home: dir.path().to_owned(), table: Some(table), ..Policy::default() };
         let id = "account:zai-individual-coding-plan";
-        for params in [json!({"providerId": id}), json!({"modelSelection": {"providerId": id}})] {
+        for params in [
+            json!({"providerId": id}),
+            json!({"modelSelection": {"providerId": id}}),
+            json!({"providerId": null, "modelSelection": {"providerId": id}}),
+            json!({"providerId": "", "modelSelection": {"providerId": id}}),
+        ] {
             let answer = policy.provider_headers(&params);
             assert_eq!(answer, json!({"headersApplied": true, "requestAuth": {"apiKey": "k"}}));
         }
-        for params in [json!({"providerId": "account:zai-start-plan"}), json!({})] {
+        for params in [
+            json!({"providerId": "account:zai-start-plan"}),
+            // The files' name of the same plan is not the account's.
+            json!({"providerId": "builtin:zai-coding-plan"}),
+            json!({}),
+        ] {
             let answer = policy.provider_headers(&params);
             assert_eq!(answer["headersApplied"], json!(false));
             assert!(answer["errorMessage"].as_str().is_some_and(|text| !text.is_empty()));

@@ -16,6 +16,10 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::small_file;
+
+/// Largest file read; a record has a few hundred bytes.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// Records of sessions that were never used end after this long.
 const UNUSED_FOR: u64 = 30 * 24 * 60 * 60 * 1_000;
 /// Temporary files older than this are leftovers of a crash.
@@ -143,7 +147,7 @@ fn is_kept(alias: &Alias, now_ms: u64) -> bool {
 
 /// Reads what can be read; a torn or foreign file counts as empty, a torn record is left out.
 fn read(path: &Path, now_ms: u64) -> BTreeMap<String, Alias> {
-    let Ok(text) = std::fs::read_to_string(path) else { return BTreeMap::new() };
+    let Ok(text) = small_file::read(path, MAX_BYTES) else { return BTreeMap::new() };
     let Ok(Value::Object(map)) = serde_json::from_str::<Value>(&text) else {
         return BTreeMap::new();
     };

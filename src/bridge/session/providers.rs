@@ -23,21 +23,3 @@ pub(crate) fn read(zcode_home: &Path) -> ProviderFiles {
     };
     ProviderFiles { config: file("config.json"), personal: file("provider_config.json") }
 }
-
-/// Whether ZCode has an account or an enabled provider.
-pub(crate) fn is_set_up(zcode_home: &Path) -> bool {
-    let files = read(zcode_home);
-    let enabled = |p: &Value| p.get("enabled").and_then(Value::as_bool) != Some(false);
-    let configured = files
-        .config
-        .get("provider")
-        .and_then(Value::as_object)
-        .is_some_and(|all| all.values().any(enabled));
-    let credentials = read_json(&zcode_home.join("v2").join("credentials.json"));
-    let signed_in = credentials.ok().flatten().is_some_and(|c| {
-        ["oauth:zai:access_token", "oauth:bigmodel:access_token", "zcodejwttoken"]
-            .iter()
-            .any(|key| c.get(key).is_some())
-    });
-    configured || signed_in
-}

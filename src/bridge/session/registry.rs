@@ -24,6 +24,7 @@ use super::machine::{
     Forked, Record, Request, Seed, Settings, invalid_params, join_remarks, session_not_found,
 };
 use super::{failure, providers};
+use crate::accounts::{AccountFiles, sign_in};
 use crate::approvals::ApprovalBridge;
 use crate::bridge::engine::event::{EngineEvent, EngineRequest};
 use crate::bridge::engine::sim;
@@ -247,10 +248,15 @@ impl Registry {
             let text = format!("unknown authentication method {}", request.method_id.0);
             return reject(responder, invalid_params(text));
         }
-        if self.config.engine.demo.is_some() || providers::is_set_up(&self.config.zcode_home) {
+        let state = sign_in(&AccountFiles::read(&self.config.zcode_home, None));
+        if self.config.engine.demo.is_some() || state.is_usable() {
             return answer(responder, &acp::AuthenticateResponse::new());
         }
-        let text = "ZCode has no account and no provider key yet: run `zcode-acp login` in a terminal, or set a provider up in ZCode";
+        let mut text = "ZCode has no account and no provider that can be used yet: run `zcode-acp login` in a terminal, or set a provider up in ZCode".to_owned();
+        for complaint in state.complaints() {
+            text.push_str("; ");
+            text.push_str(&complaint);
+        }
         reject(responder, AcpError::new(ErrorCode::AUTH_REQUIRED, text));
     }
 

@@ -2,7 +2,9 @@
 //! exists, from the provider configuration (engine protocol section 9). Keys are never read
 //! further than to see that they are there.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use crate::accounts;
 
 use super::{Level, ModelEntry, ModelRef, parse};
 
@@ -53,70 +55,18 @@ pub(super) fn levels(list: &[Value]) -> Vec<Level> {
 /// The models of `config.json` and `provider_config.json`, in file order, personal ones last.
 pub fn from_config(config: Option<&Value>, personal: Option<&Value>) -> Vec<ModelEntry> {
     let mut found = Vec::new();
-    let hidden = |id: &str| {
-        let provider = personal.and_then(|p| providers(p)?.get(id));
-        provider.is_some_and(|p| p.get("enabled") == Some(&Value::Bool(false)))
-    };
-    for (id, provider) in config.and_then(providers).into_iter().flatten() {
-        if selectable(id, provider) && !hidden(id) {
-            models_of(id, provider, &mut found);
-        }
-    }
-    for (id, provider) in personal.and_then(providers).into_iter().flatten() {
-        let known = found.iter().any(|m: &ModelEntry| m.reference.provider_id == *id);
-        if !known && selectable(id, provider) {
-            models_of(id, provider, &mut found);
+    for provider in accounts::providers(config, personal) {
+        if provider.problem.is_none() {
+            models_of(provider.id, provider.value, &mut found);
         }
     }
     found
 }
 
-fn providers(config: &Value) -> Option<&Map<String, Value>> {
-    ["provider", "providers"].iter().find_map(|key| config.get(*key)?.as_object())
-}
-
-/// A built-in provider needs to be enabled and to have a key; another one only not to be disabled
-/// and to have a key or not to need one.
-fn selectable(id: &str, provider: &Value) -> bool {
-    let enabled = provider.get("enabled").and_then(Value::as_bool);
-    let option =
-        |key: &str| provider.pointer(&format!("/options/{key}")).or_else(|| provider.get(key));
-    let has_key = option("apiKey").and_then(Value::as_str).is_some_and(|k| !k.is_empty());
-    if provider.get("systemDisabledReason").and_then(Value::as_str).is_some_and(|r| !r.is_empty()) {
-        return false;
-    }
-    if id.starts_with("builtin:") {
-        return enabled == Some(true) && has_key;
-    }
-    let needs_none = option("apiKeyRequired") == Some(&Value::Bool(false));
-    let local = option("baseURL").and_then(Value::as_str).is_some_and(|url| {
-        ["//localhost", "//127.", "//[::1]", "//0.0.0.0"].iter().any(|host| url.contains(host))
-    });
-    enabled != Some(false) && (has_key || needs_none || local)
-}
-
 fn models_of(id: &str, provider: &Value, found: &mut Vec<ModelEntry>) {
     let name = provider.get("name").and_then(Value::as_str);
-    let models = provider.get("models").or_else(|| provider.pointer("/config/models"));
-    let listed: Vec<(String, &Value)> = match models {
-        Some(Value::Object(map)) => map.iter().map(|(id, m)| (id.clone(), m)).collect(),
-        Some(Value::Array(list)) => list
-            .iter()
-            .filter_map(|m| {
-                let id = m
-                    .as_str()
-                    .or_else(|| m.get("id")?.as_str())
-                    .or_else(|| m.get("modelId")?.as_str())?;
-                Some((id.to_owned(), m))
-            })
-            .collect(),
-        _ => Vec::new(),
-    };
-    for (model_id, model) in listed {
-        if model.get("enabled") == Some(&Value::Bool(false)) {
-            continue;
-        }
-        let label = model.get("name").and_then(Value::as_str).unwrap_or(&model_id);
+    for (model_id, model) in accounts::providers::models(provider) {
+        let label = model.get("name").and_then(Value::as_str).unwrap_or(model_id);
         let window = model
             .pointer("/limit/context")
             .or_else(|| model.pointer("/config/properties/contextWindow"))
@@ -132,7 +82,7 @@ fn models_of(id: &str, provider: &Value, found: &mut Vec<ModelEntry>) {
                 .and_then(|r| r.get("defaultVariant")?.as_str())
                 .map(str::to_owned),
             disabled_reason: None,
-            reference: ModelRef { provider_id: id.to_owned(), model_id },
+            reference: ModelRef { provider_id: id.to_owned(), model_id: model_id.to_owned() },
         });
     }
 }
