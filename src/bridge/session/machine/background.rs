@@ -59,6 +59,12 @@ impl Machine {
         self.close_cards(CardEnd::Shutdown);
     }
 
+    /// The tasks ended with the engine's runtime of this session, which the client closed.
+    pub(crate) fn end_tasks_at_close(&mut self) {
+        self.tasks.running.clear();
+        self.close_cards(CardEnd::Closed);
+    }
+
     pub(crate) fn cancel_task(&mut self, req: ReqId, by_command: bool, task: String) {
         let Some(sid) = self.engine_sid() else { return };
         let params = json!({"sessionId": sid, "taskId": task});

@@ -436,7 +436,7 @@ impl Machine {
             let idle = acp::IdleStateUpdate::new().stop_reason(match end {
                 CardEnd::Completed => Some(acp::IdleStopReason::EndTurn),
                 CardEnd::Cancelled => Some(acp::IdleStopReason::Cancelled),
-                CardEnd::Failed | CardEnd::EngineLost | CardEnd::Shutdown => None,
+                CardEnd::Failed | CardEnd::EngineLost | CardEnd::Shutdown | CardEnd::Closed => None,
             });
             let update =
                 acp::SubagentUpdate::new(id.to_owned()).state(acp::StateUpdate::Idle(idle));

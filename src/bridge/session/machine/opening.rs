@@ -319,12 +319,15 @@ impl Machine {
             self.close_workspace_topic();
             self.call("session/close", json!({"sessionId": sid}), Cont::Close { req });
         } else {
+            self.end_tasks_at_close();
             self.respond(req, Ok(json!({})));
             self.emit(Effect::Ended);
         }
     }
 
     pub(crate) fn on_closed(&mut self, req: ReqId, reply: Result<Box<RawValue>, EngineError>) {
+        // The cards come before the answer, after which the client looks at nothing any more.
+        self.end_tasks_at_close();
         match reply {
             Ok(_) => self.respond(req, Ok(json!({}))),
             Err(error) if failure::is_gone(&error) || error.is_not_active() => {

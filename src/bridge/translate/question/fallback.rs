@@ -47,6 +47,9 @@ impl Fallback {
             }
             return Step::Ask(Box::new(self.dialog(question, session.into())));
         }
+        if self.ask.questions.is_empty() {
+            return Step::Ask(Box::new(self.confirmation(session.into())));
+        }
         if self.ask.questions.iter().all(|q| q.options.is_empty()) {
             return Step::Done(declined());
         }
@@ -59,10 +62,14 @@ impl Fallback {
         let Some(acp::RequestPermissionOutcome::Selected(chosen)) = outcome else {
             return Some(cancelled());
         };
-        let Some(question) = self.ask.questions.get(self.at) else {
-            return Some(cancelled());
-        };
         let id: &str = &chosen.option_id.0;
+        let Some(question) = self.ask.questions.get(self.at) else {
+            return Some(match (self.ask.questions.is_empty(), id) {
+                (true, YES) => self.ask.reply(Vec::new()),
+                (true, NO) => declined(),
+                _ => cancelled(),
+            });
+        };
         if !question.multi {
             let picked = id.parse().ok().and_then(|at: usize| question.options.get(at));
             let answer = picked.map(|choice| choice.answer.clone());
@@ -84,6 +91,22 @@ impl Fallback {
         self.answers.push(answer);
         self.at += 1;
         self.option = 0;
+    }
+
+    /// A request without a question is a yes or a no to what it says.
+    fn confirmation(&self, session: acp::SessionId) -> acp::RequestPermissionRequest {
+        let fields = acp::ToolCallUpdateFields::new()
+            .title(self.ask.message.clone())
+            .status(acp::ToolCallStatus::Pending);
+        let call = acp::ToolCallUpdate::new(self.ask.tool_call_id.clone(), fields)
+            .meta(tool::tool_meta(Some(&self.ask.tool_name), None));
+        let allow = acp::PermissionOptionKind::AllowOnce;
+        let reject = acp::PermissionOptionKind::RejectOnce;
+        let options = vec![
+            acp::PermissionOption::new(YES, "Yes", allow),
+            acp::PermissionOption::new(NO, "No", reject),
+        ];
+        acp::RequestPermissionRequest::new(session, call, options)
     }
 
     fn dialog(

@@ -45,7 +45,7 @@ fn field(ask: &QuestionAsk, question: &Question) -> acp::ElicitationPropertySche
             acp::EnumOption::new(o.id.clone(), o.label.clone()).description(o.description.clone())
         })
         .collect();
-    let title = question.text.clone();
+    let title = question.label.clone();
     let header = question.header.clone();
     if question.multi && !options.is_empty() {
         return acp::MultiSelectPropertySchema::titled(options)

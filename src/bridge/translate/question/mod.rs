@@ -37,6 +37,8 @@ struct Question {
     /// The name of the form field.
     field: String,
     text: String,
+    /// What the form calls it.
+    label: String,
     header: Option<String>,
     options: Vec<Choice>,
     multi: bool,

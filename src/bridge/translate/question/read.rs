@@ -7,6 +7,10 @@ use serde_json::Value;
 use super::{Choice, Format, Question, QuestionAsk, SKIP};
 use crate::bridge::engine::event::EngineRequest;
 
+/// Clients sort fields by name, where `q_10` comes before `q_2`: above this many questions each is
+/// shown with its number.
+const NUMBERED_ABOVE: usize = 10;
+
 pub(super) fn ask(request: &EngineRequest) -> Option<QuestionAsk> {
     let at = |pointer: &str| request.params.pointer(pointer);
     let text = |pointer: &str| at(pointer).and_then(Value::as_str).filter(|t| !t.is_empty());
@@ -24,32 +28,44 @@ pub(super) fn ask(request: &EngineRequest) -> Option<QuestionAsk> {
         (None, Some(schema)) => from_schema(schema),
         (None, None) => Vec::new(),
     };
-    let last = questions.last()?.index;
-    let width = last.to_string().len();
-    for question in &mut questions {
-        question.field = format!("q_{:0width$}", question.index);
+    let said = text("/input/message").or_else(|| text("/prompt"));
+    // A server that wants no data wants a yes or a no; without a word there is nothing to say yes to.
+    let confirms = is_mcp && list.is_none() && questions.is_empty() && said.is_some();
+    if questions.is_empty() && !confirms {
+        return None;
     }
-    let count = questions.len();
-    let message = text("/input/message").or_else(|| text("/prompt")).map_or_else(
-        || match (text("/schema/serverName").filter(|_| is_mcp), count) {
-            (Some(server), _) => format!("{server} asks for your input."),
-            (None, 1) => "The agent has a question.".to_owned(),
-            (None, count) => format!("The agent has {count} questions."),
-        },
-        str::to_owned,
-    );
+    let many = questions.len() > NUMBERED_ABOVE;
+    for question in &mut questions {
+        question.field = format!("q_{}", question.index);
+        if many {
+            question.label = format!("{}. {}", question.index + 1, question.text);
+        }
+    }
     // A form that repeats its only question above it shows it twice.
-    let repeats = questions.iter().any(|q| q.text == message);
+    let said = said.filter(|said| questions.iter().all(|q| q.text != *said));
+    let server = text("/schema/serverName").filter(|_| is_mcp);
     let id = text("/toolCallId").or(request.request_id.as_deref());
     let name = if is_mcp { "McpElicitation" } else { "AskUserQuestion" };
     Some(QuestionAsk {
         tool_call_id: id.unwrap_or("question").to_owned(),
         tool_name: text("/toolName").unwrap_or(name).to_owned(),
-        message: if repeats { "The agent has a question.".to_owned() } else { message },
+        message: message(server, said, questions.len()),
         input: at("/input").cloned().unwrap_or(Value::Null),
         is_mcp,
         questions,
     })
+}
+
+/// What stands above the form. Who asks is always said: the words are the server's own and could
+/// name anybody.
+fn message(server: Option<&str>, said: Option<&str>, count: usize) -> String {
+    match (server, said) {
+        (Some(server), Some(said)) => format!("{server} asks: {said}"),
+        (Some(server), None) => format!("{server} asks for your input."),
+        (None, Some(said)) => said.to_owned(),
+        (None, None) if count == 1 => "The agent has a question.".to_owned(),
+        (None, None) => format!("The agent has {count} questions."),
+    }
 }
 
 fn question(index: usize, from: &Value, is_mcp: bool, schema: Option<&Value>) -> Option<Question> {
@@ -71,6 +87,7 @@ fn question(index: usize, from: &Value, is_mcp: bool, schema: Option<&Value>) ->
         index,
         field: String::new(),
         text: question.to_owned(),
+        label: question.to_owned(),
         header: header.map(str::to_owned),
         options,
         multi: from.get("multiSelect") == Some(&Value::Bool(true)) || kind == Some("array"),
@@ -101,10 +118,12 @@ fn from_schema(schema: &Value) -> Vec<Question> {
                 (_, Some(list)) => choices(&list, true),
                 _ => Vec::new(),
             };
+            let title = text("title").unwrap_or(name);
             Question {
                 index,
                 field: String::new(),
-                text: text("title").unwrap_or(name).to_owned(),
+                text: title.to_owned(),
+                label: title.to_owned(),
                 header: text("description").map(str::to_owned),
                 options,
                 multi: kind == Some("array"),

@@ -123,17 +123,17 @@ fn a_request_without_a_usable_question_is_not_shown() {
 }
 
 #[test]
-fn positions_count_in_the_engines_list_and_fields_sort_in_reading_order() {
+fn positions_count_in_the_engines_list_and_many_questions_are_numbered() {
     let mut list = vec![json!({"bad": 1})];
     list.extend((1..12).map(|n| json!({"question": format!("Q{n}"), "options": ["a"]})));
     let ask = ask(list);
     let form = serde_json::to_value(ask.form("s")).unwrap();
-    let fields: Vec<String> =
-        form["requestedSchema"]["properties"].as_object().unwrap().keys().cloned().collect();
-    assert_eq!(
-        (&fields[0], &fields[2], fields.last().unwrap()),
-        (&"q_01".to_owned(), &"q_02".to_owned(), &"q_11_other".to_owned())
-    );
+    let fields = form["requestedSchema"]["properties"].as_object().unwrap();
+    assert_eq!(fields.len(), 22);
+    for n in 1..12 {
+        assert_eq!(fields[&format!("q_{n}")]["title"], format!("{}. Q{n}", n + 1));
+        assert!(fields.contains_key(&format!("q_{n}_other")));
+    }
     assert_eq!(
         accept(&ask, json!({"q_11": "a"}))["content"],
         json!({"answer_11": "a", "answers": {"Q11": "a"}})
@@ -179,7 +179,7 @@ fn mcp() -> Value {
 fn an_mcp_servers_schema_becomes_the_form() {
     let ask = to_acp(&request(mcp())).unwrap();
     let form = serde_json::to_value(ask.form("s")).unwrap();
-    assert_eq!(form["message"], "lab-mcp needs some data");
+    assert_eq!(form["message"], "lab-mcp asks: lab-mcp needs some data");
     let schema = &form["requestedSchema"];
     assert_eq!(schema["required"], json!(["q_0"]));
     assert_eq!(schema["properties"]["q_0"], json!({"type": "string", "title": "Your name"}));
@@ -194,6 +194,43 @@ fn an_mcp_servers_schema_becomes_the_form() {
         got["content"]["answers"],
         json!({"Your name": "Ada", "Colour": "red", "Age": "41", "sure": "true"})
     );
+}
+
+#[test]
+fn an_mcp_server_that_only_wants_a_yes_is_shown_by_either_way() {
+    let mut params = mcp();
+    for schema in [json!({"type": "object", "properties": {}}), json!({}), Value::Null] {
+        params["schema"]["requestedSchema"] = schema;
+        let ask = to_acp(&request(params.clone())).unwrap();
+        let form = serde_json::to_value(ask.form("s")).unwrap();
+        assert_eq!(form["message"], "lab-mcp asks: lab-mcp needs some data");
+        assert_eq!(form["requestedSchema"]["properties"], json!({}));
+        let yes = json!({"action": "accept", "content": {"answers": {}}});
+        assert_eq!(accept(&ask, json!({})), yes);
+        let Step::Ask(dialog) = ask.fallback().step("s1") else { panic!() };
+        let dialog = serde_json::to_value(dialog).unwrap();
+        assert_eq!(dialog["toolCall"]["title"], "lab-mcp asks: lab-mcp needs some data");
+        assert_eq!(play(&ask, &["yes"]), (1, yes));
+        assert_eq!(play(&ask, &["no"]), (1, declined()));
+        assert_eq!(play(&ask, &["other"]), (1, cancelled()));
+        assert_eq!(play(&ask, &[]), (1, cancelled()));
+    }
+    params["input"] = json!({});
+    assert!(to_acp(&request(params)).is_none(), "nothing is said, so nothing can be agreed to");
+}
+
+#[test]
+fn who_asks_is_said_whatever_the_servers_words_are() {
+    let mut params = mcp();
+    params["input"] = json!({});
+    for (prompt, message) in [
+        ("Who are you?", "lab-mcp asks: Who are you?"),
+        ("Your name", "lab-mcp asks for your input."),
+        ("", "lab-mcp asks for your input."),
+    ] {
+        params["prompt"] = json!(prompt);
+        assert_eq!(to_acp(&request(params.clone())).unwrap().message, message);
+    }
 }
 
 #[test]

@@ -346,6 +346,7 @@ impl Card {
             CardEnd::Failed => Some("The turn failed before it finished."),
             CardEnd::EngineLost => Some("The engine ended before it finished."),
             CardEnd::Shutdown => Some("Ended together with the bridge."),
+            CardEnd::Closed => Some("Ended together with its session."),
         };
         if self.shown == Shown::Nothing
             && let Some(block) = words.and_then(output::plain)

@@ -39,6 +39,8 @@ pub enum CardEnd {
     EngineLost,
     /// The bridge ends, background work with it.
     Shutdown,
+    /// The client closed the session, and the engine its background work.
+    Closed,
 }
 
 impl CardEnd {
@@ -49,6 +51,7 @@ impl CardEnd {
             Self::Failed => "failed",
             Self::EngineLost => "engineLost",
             Self::Shutdown => "shutdown",
+            Self::Closed => "closed",
         }
     }
 }
@@ -240,9 +243,9 @@ impl Cards {
         out.push(acp::SessionUpdate::ToolCallUpdate(update));
     }
 
-    /// Ends every open card; background work only at [`CardEnd::Shutdown`] and engine loss.
+    /// Ends every open card; background work only when nothing goes on without the turn.
     pub fn close_open(&mut self, end: CardEnd, target: &Target, out: &mut Output) {
-        let all = matches!(end, CardEnd::Shutdown | CardEnd::EngineLost);
+        let all = matches!(end, CardEnd::Shutdown | CardEnd::Closed | CardEnd::EngineLost);
         let mut ids: Vec<String> = self
             .open
             .iter()

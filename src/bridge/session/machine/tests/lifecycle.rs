@@ -1,7 +1,9 @@
 //! A prompt from its send to its answer.
 
 use super::*;
-use crate::bridge::engine::event::{SteerDrained, SteerQueued, TurnFailed};
+use crate::bridge::engine::event::{
+    BackgroundTask, SessionUpdated, SteerDrained, SteerQueued, TurnFailed,
+};
 
 #[test]
 fn a_new_session_asks_the_engine_for_nothing() {
@@ -472,6 +474,33 @@ fn a_closed_session_answers_everything_and_refuses_more() {
     assert!(b.response(close).unwrap().is_ok());
     let late = b.prompt("late");
     assert!(b.response(late).unwrap().is_err());
+}
+
+#[test]
+fn a_closed_session_leaves_no_background_card_running() {
+    let mut b = Bench::new();
+    b.running("t1");
+    let task = BackgroundTask {
+        task_id: "bg-1".into(),
+        status: "running".into(),
+        description: Some("the long build".into()),
+        ..BackgroundTask::default()
+    };
+    let updated = SessionUpdated { task: Some(task), ..SessionUpdated::default() };
+    b.event("t1", SessionBody::Updated(updated));
+    b.complete("t1", "done");
+    let cards = |b: &Bench| -> Vec<Value> {
+        let all = b.updates.iter().map(|update| serde_json::to_value(update).unwrap());
+        all.filter(|u| u["_meta"]["backgroundTask"]["taskId"] == "bg-1").collect()
+    };
+    assert_eq!(cards(&b).last().unwrap()["status"], "in_progress");
+    let close = b.request(Request::Close);
+    assert!(b.response(close).unwrap().is_ok());
+    let last = cards(&b).pop().unwrap();
+    assert_eq!(
+        (&last["status"], &last["_meta"]["backgroundTask"]["closed"]),
+        (&json!("failed"), &json!(true))
+    );
 }
 
 #[test]
