@@ -20,12 +20,17 @@ use crate::config::{Config, Env};
 use crate::redact;
 
 /// What is logged when nobody asked: our own notable events, and the warnings of others. The
-/// SDK's per-message events stay off, so that the hot path pays one load and no formatting.
-const DEFAULT_FILTER: &str = "warn,zcode_acp=info";
+/// SDK's per-message events stay off, so that the hot path pays one load and no formatting; what it
+/// warns of (a request that it cannot read) is the client's fault, and the client is told.
+const DEFAULT_FILTER: &str = "warn,agent_client_protocol=error,zcode_acp=info";
 /// Files kept, one a day.
 const MAX_FILES: usize = 7;
 /// What one process may write in a day; a runaway loop must not fill the disk.
 const MAX_BYTES_A_DAY: u64 = 64 * 1024 * 1024;
+/// Longest line: one event must not crowd out a day of others.
+const MAX_LINE: usize = 8 * 1024;
+/// What of a longer one is looked at: a secret must be whole to be seen.
+const MAX_READ: usize = 64 * 1024;
 /// File names are `zcode-acp.<date>.log`.
 const PREFIX: &str = "zcode-acp";
 
@@ -119,7 +124,8 @@ impl LogFile {
         if new_day {
             self.written.store(0, Ordering::Relaxed);
         }
-        let length = u64::try_from(line.len()).unwrap_or(u64::MAX);
+        let text = safe_line(line);
+        let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
         let before = self.written.fetch_add(length, Ordering::Relaxed);
         if before > MAX_BYTES_A_DAY {
             return Ok(());
@@ -127,14 +133,27 @@ impl LogFile {
         if before + length > MAX_BYTES_A_DAY {
             file.write_all(b"the log of this process is full for today\n")?;
         } else {
-            let text = String::from_utf8_lossy(line);
-            file.write_all(redact::text(&text).as_bytes())?;
+            file.write_all(text.as_bytes())?;
         }
         if new_day {
             make_private(&self.dir);
         }
         Ok(())
     }
+}
+
+/// The line without secrets, and not longer than [`MAX_LINE`].
+fn safe_line(line: &[u8]) -> String {
+    let read = line.get(..MAX_READ).unwrap_or(line);
+    let text = String::from_utf8_lossy(read);
+    let mut text = redact::text(text.trim_end_matches('\n')).into_owned();
+    let end = text.floor_char_boundary(MAX_LINE);
+    if end < text.len() || read.len() < line.len() {
+        text.truncate(end);
+        text.extend([" … (cut, ", &line.len().to_string(), " bytes)"]);
+    }
+    text.push('\n');
+    text
 }
 
 impl<'a> MakeWriter<'a> for LogFile {
@@ -227,6 +246,35 @@ mod tests {
             assert!(!text.contains(secret), "{secret} is in:\n{text}");
         }
         assert!(text.contains("\"n\":1"), "what is no secret stays:\n{text}");
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut_and_what_comes_after_it_is_there() {
+        let state = tempfile::tempdir().unwrap();
+        log_with(&[], state.path(), || {
+            let secret =
+                format!("{}\"apiKey\":\"k-secret-{}\"", "é ".repeat(2_700), "9".repeat(50));
+            tracing::warn!("{secret}");
+            tracing::warn!("{}", "word ".repeat(200_000));
+            tracing::warn!("after");
+        });
+        let text = text_of(&log_dir(state.path()));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines.iter().all(|line| line.len() < MAX_LINE + 64), "{}", text.len());
+        assert!(lines[1].ends_with(" bytes)") && lines[2].ends_with("after"), "{}", lines[2]);
+        assert!(!text.contains("k-secret"));
+    }
+
+    #[test]
+    fn what_the_sdk_says_of_a_clients_bad_request_is_not_kept() {
+        let state = tempfile::tempdir().unwrap();
+        log_with(&[], state.path(), || {
+            tracing::warn!(target: "agent_client_protocol::jsonrpc", "cannot read a request");
+            tracing::error!(target: "agent_client_protocol::jsonrpc", "broken");
+        });
+        let text = text_of(&log_dir(state.path()));
+        assert!(text.contains("broken") && !text.contains("cannot read"), "{text}");
     }
 
     #[cfg(unix)]

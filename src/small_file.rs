@@ -38,6 +38,7 @@ fn size(bytes: u64) -> String {
 
 /// Makes a pipe that nobody writes to.
 #[cfg(all(test, target_os = "linux"))]
+#[expect(clippy::unwrap_used, reason = "this is test code, which fails by panicking")]
 pub(crate) fn make_pipe(path: &Path) {
     let access = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, access, 0).unwrap();

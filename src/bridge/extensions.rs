@@ -79,6 +79,25 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_promises_the_older_names_that_there_are() {
+        let readme = include_str!("../../README.md");
+        let line = readme.lines().find(|line| line.contains("Their older names")).unwrap();
+        for (_, older) in TABLE {
+            let family = if older.starts_with("zcode/queue/") {
+                "`zcode/queue/…`".to_owned()
+            } else if older.starts_with("session/") {
+                "`session/…`".to_owned()
+            } else {
+                format!("`{older}`")
+            };
+            assert!(line.contains(&family), "{older}");
+        }
+        for none in ["zcode/setMode", "zcode/fork", "session/queue/list", "zcode/usage_stats"] {
+            assert_eq!(name_of(none), None, "{none}");
+        }
+    }
+
+    #[test]
     fn other_methods_are_not_ours() {
         for method in ["lab/unknown", "_lab/x", "session/prompt", "_zcode/", "_zcode/nothing"] {
             assert_eq!(name_of(method), None, "{method}");

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::report::Check;
-use crate::accounts::{
-    self, AccountFiles, Entitlement, Live, SignIn, Source, entitlements, sign_in,
-};
-use crate::bridge::engine::{Engine, EngineError, discovery};
+use super::report::{Check, Level};
+use crate::accounts::{AccountFiles, Entitlement, Live, SignIn, Source, entitlements, sign_in};
+use crate::bridge::engine::discovery::{self, Entry};
+use crate::bridge::engine::event::EngineEvent;
+use crate::bridge::engine::{Engine, EngineError};
 use crate::config::Config;
 use crate::printable;
 use crate::process::{self, ChildSpec};
@@ -29,23 +29,35 @@ pub(super) async fn checks(config: &Config, probe: bool) -> Vec<Check> {
     } else {
         match discovery::locate(&config.env, &config.home) {
             Ok(entry) => {
-                let text = format!("{} ({})", entry.path.display(), entry.found_by);
-                checks.push(Check::ok(GROUP, "engine", text));
+                checks.push(found(&entry));
                 if entry.script {
                     checks.push(node(config).await);
                 }
             }
-            Err(err) => {
-                checks.push(not_found(&err));
-                return checks; // nothing below can be tried
-            }
+            Err(err) => checks.push(not_found(&err)),
         }
     }
+    // What cannot be started needs no second line that says so.
+    let startable = checks.iter().all(|check| check.level != Level::Problem);
     checks.push(tmpdir(config.env.str("TMPDIR")));
-    if probe {
+    if probe && startable {
         checks.push(answers(config, PROBE).await);
     }
     checks
+}
+
+fn found(entry: &Entry) -> Check {
+    let path = entry.path.display();
+    let runs = entry.script || rustix::fs::access(&entry.path, rustix::fs::Access::EXEC_OK).is_ok();
+    if runs {
+        return Check::ok(GROUP, "engine", format!("{path} ({})", entry.found_by));
+    }
+    Check::problem(
+        GROUP,
+        "engine",
+        format!("{path} ({}) is not executable", entry.found_by),
+        format!("chmod +x {path}, or set ZCODE_CJS to a zcode.cjs"),
+    )
 }
 
 fn not_found(err: &EngineError) -> Check {
@@ -127,6 +139,7 @@ fn tmpdir(dir: Option<&str>) -> Check {
 pub(super) async fn answers(config: &Config, limit: Duration) -> Check {
     let began = Instant::now();
     let (events, mut unread) = mpsc::channel(64);
+    let mut odd = None;
     let cwd = config.home.clone();
     let asked = async {
         let engine = Engine::start(config, &cwd, events).await?;
@@ -140,33 +153,68 @@ pub(super) async fn answers(config: &Config, limit: Duration) -> Check {
         biased;
         outcome = tokio::time::timeout(limit, asked) => outcome,
         () = async {
-            while unread.recv().await.is_some() {}
+            while let Some(event) = unread.recv().await {
+                note_odd(event, &mut odd);
+            }
             std::future::pending::<()>().await;
         } => return Check::ok(GROUP, "protocol", "ended"),
     };
-    let took = began.elapsed().as_millis();
-    match outcome {
+    while let Ok(event) = unread.try_recv() {
+        note_odd(event, &mut odd);
+    }
+    let outcome = outcome.map_err(|_elapsed| limit);
+    judge_answer(outcome, odd.as_deref(), began.elapsed())
+}
+
+/// Keeps the first line that is no protocol.
+fn note_odd(event: EngineEvent, odd: &mut Option<String>) {
+    if let EngineEvent::Malformed { reason } = event {
+        odd.get_or_insert(reason);
+    }
+}
+
+/// `Err` of the outer result is the time that passed in vain; `odd` is what was said that is no
+/// protocol.
+fn judge_answer(
+    outcome: Result<Result<Value, EngineError>, Duration>,
+    odd: Option<&str>,
+    took: Duration,
+) -> Check {
+    let problem = |text: &str, fix: &str| {
+        Check::problem(GROUP, "protocol", crate::redact::text(text).into_owned(), fix)
+    };
+    let (text, silent) = match outcome {
         Ok(Ok(list)) => {
             let count = list.get("sessions").and_then(|s| s.as_array()).map_or(0, Vec::len);
-            Check::ok(
-                GROUP,
-                "protocol",
-                format!("answered after {took} ms; {count} session(s) of this home"),
-            )
+            let text =
+                format!("answered after {} ms; {count} session(s) of this home", took.as_millis());
+            return Check::ok(GROUP, "protocol", text);
         }
-        Ok(Err(err)) => Check::problem(
-            GROUP,
-            "protocol",
-            crate::redact::text(&err.to_string()).into_owned(),
-            "open the ZCode app once and let it finish; if that does not help, run this with --bundle and report it",
-        ),
-        Err(_) => Check::problem(
-            GROUP,
-            "protocol",
-            format!("no answer within {} s", limit.as_secs_f32()),
-            "close other ZCode processes that may hold its database, then try again",
-        ),
+        Ok(Err(err @ EngineError::Spawn { .. })) => {
+            return problem(
+                &err.to_string(),
+                "set ZCODE_BIN or ZCODE_CJS to an engine that this machine can run",
+            );
+        }
+        Ok(Err(err)) => (err.to_string(), err.is_timeout()),
+        Err(limit) => (format!("no answer within {} s", limit.as_secs_f32()), true),
+    };
+    if let Some(odd) = odd {
+        return problem(
+            &format!("what it says is not the engine's protocol: {odd}\n{text}"),
+            "this is no ZCode engine, or one of another kind: set ZCODE_BIN or ZCODE_CJS to the one of the ZCode app",
+        );
     }
+    if silent {
+        return problem(
+            &text,
+            "close other ZCode processes that may hold its database, then try again",
+        );
+    }
+    problem(
+        &text,
+        "open the ZCode app once and let it finish; if that does not help, run this with --bundle and report it",
+    )
 }
 
 pub(super) async fn accounts(config: &Config) -> Vec<Check> {
@@ -179,10 +227,6 @@ pub(super) async fn accounts(config: &Config) -> Vec<Check> {
     let live = Live::of(config, false).await;
     let mut checks = vec![signed_in(&state), live_check(live.as_ref())];
     checks.extend(files.problems.iter().map(|(name, problem)| broken(name, problem)));
-    let personal = config.zcode_home.join("v2/provider_config.json");
-    if let Err(problem) = accounts::read_json(&personal) {
-        checks.push(broken("provider_config.json", &problem));
-    }
     checks.extend(channels(&state));
     let answers = live.map(|live| live.answers).unwrap_or_default();
     checks.extend(entitlements(&files, &answers).iter().filter_map(plan));
@@ -236,12 +280,12 @@ fn signed_in(state: &SignIn) -> Check {
         (false, true) => Check::ok(
             ACCOUNTS,
             "sign-in",
-            "not signed in; providers with keys of their own are there",
+            "not signed in; providers that need no sign-in are there",
         ),
         (false, false) => Check::problem(
             ACCOUNTS,
             "sign-in",
-            "not signed in, and no provider has a key",
+            "not signed in, and no provider can be used",
             "sign in in the ZCode app, or add a provider with an API key there (zcode-acp login says more)",
         ),
     }
@@ -285,7 +329,6 @@ fn plan(entitlement: &Entitlement) -> Option<Check> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::Level;
     use super::*;
 
     #[test]
@@ -295,6 +338,20 @@ mod tests {
         assert_eq!(level(Some("v20.19.0")), Level::Problem);
         assert_eq!(level(Some("1.2 bun")), Level::Warning);
         assert_eq!(level(None), Level::Warning);
+    }
+
+    #[test]
+    fn an_engine_that_babbles_is_told_from_one_that_is_busy() {
+        let second = Duration::from_secs(1);
+        let silent = judge_answer(Err(second), None, second);
+        assert!(silent.fix.unwrap().contains("other ZCode processes"));
+        for outcome in [Err(second), Ok(Err(EngineError::Closed))] {
+            let odd = judge_answer(outcome, Some("not a JSON object: $ "), second);
+            assert!(odd.text.contains("not a JSON object: $ "), "{odd:?}");
+            assert!(odd.fix.unwrap().contains("no ZCode engine"));
+        }
+        let banner = judge_answer(Ok(Ok(json!({"sessions": []}))), Some("hello"), second);
+        assert_eq!(banner.level, Level::Ok, "what comes before a good answer does no harm");
     }
 
     #[test]

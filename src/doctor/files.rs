@@ -45,7 +45,8 @@ const FOREIGN_VARIABLES: &[&str] = &[
 pub(super) fn checks(config: &Config) -> Vec<Check> {
     let state = state_dir(&config.state_dir);
     let has_state = state.level != Level::Problem;
-    let mut checks = vec![settings(config), state];
+    let mut checks = settings(config);
+    checks.push(state);
     if config.engine.demo.is_none() {
         checks.push(zcode_home(config));
     }
@@ -82,15 +83,34 @@ pub(super) fn programs_on_path(env: &Env, own: Option<&Path>) -> Option<Check> {
     })
 }
 
-fn settings(config: &Config) -> Check {
+/// What is wrong with the file, with flags and variables, and who may write the file: each has
+/// another remedy.
+fn settings(config: &Config) -> Vec<Check> {
     let path = config.settings_path.display().to_string();
-    match config.warnings.split_first() {
-        Some(_) => {
-            Check::warning(GROUP, "settings", config.warnings.join("\n"), format!("mend {path}"))
+    let (in_file, elsewhere): (Vec<&str>, Vec<&str>) =
+        config.warnings.iter().map(String::as_str).partition(|line| line.starts_with(&path));
+    let mut checks = vec![if !in_file.is_empty() {
+        Check::warning(GROUP, "settings", in_file.join("\n"), format!("mend {path}"))
+    } else if config.settings_path.is_file() {
+        match mode(&config.settings_path).filter(|mode| mode & 0o022 != 0) {
+            Some(mode) => Check::warning(
+                GROUP,
+                "settings",
+                format!("{path} can be written by others (mode {mode:o})"),
+                format!("chmod 600 {path}"),
+            ),
+            None => Check::ok(GROUP, "settings", path),
         }
-        None if config.settings_path.is_file() => Check::ok(GROUP, "settings", path),
-        None => Check::ok(GROUP, "settings", format!("{path} (not there, defaults are used)")),
+    } else {
+        Check::ok(GROUP, "settings", format!("{path} (not there, defaults are used)"))
+    }];
+    if !elsewhere.is_empty() {
+        let names: Vec<&str> =
+            elsewhere.iter().filter_map(|line| line.split(['=', ' ']).next()).collect();
+        let fix = format!("correct {}, or leave it out", names.join(" and "));
+        checks.push(Check::warning(GROUP, "values", elsewhere.join("\n"), fix));
     }
+    checks
 }
 
 fn state_dir(dir: &Path) -> Check {

@@ -134,7 +134,14 @@ pub fn locate(env: &Env, home: &Path) -> Result<Entry, EngineError> {
         if path.is_file() {
             return Ok(entry(path, format!("{name} is set")));
         }
-        looked_for.push(format!("{name} = {} (no such file)", path.display()));
+        let why = if path.is_dir() {
+            "a directory, not a file"
+        } else if path.exists() {
+            "not a regular file"
+        } else {
+            "no such file"
+        };
+        looked_for.push(format!("{name} = {} ({why})", path.display()));
     }
     // Whoever names an engine wants that one: another would be a surprise.
     if !named {

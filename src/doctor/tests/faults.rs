@@ -127,6 +127,39 @@ const FAULTS: &[Fault] = &[
         &["v18.0.0", "22 or newer"],
     ),
     (
+        "there is no Node",
+        |m| {
+            m.write("zcode.cjs", "");
+            m.unset("ZCODE_BIN");
+            m.set("ZCODE_NODE", "/no/such/node");
+            m.set("ZCODE_CJS", m.path("zcode.cjs").to_str().unwrap().to_owned());
+        },
+        "problem node: ",
+        &["/no/such/node", "install Node 22 or newer"],
+    ),
+    (
+        "the engine is not executable",
+        |m| m.chmod("zcode", 0o644),
+        "problem engine: ",
+        &["zcode (ZCODE_BIN is set) is not executable", "chmod +x "],
+    ),
+    (
+        "the engine cannot be run on this machine",
+        |m| m.write("zcode", "#!/no/such/interpreter\n"),
+        "problem protocol: cannot start",
+        &["an engine that this machine can run"],
+    ),
+    (
+        "the engine's script is a directory",
+        |m| {
+            let dir = m.directory("app", 0o755);
+            m.unset("ZCODE_BIN");
+            m.set("ZCODE_CJS", dir);
+        },
+        "problem engine: not found",
+        &["app (a directory, not a file)"],
+    ),
+    (
         "the engine ends at once",
         |m| drop(m.script("zcode", "echo the database is locked >&2; exit 7")),
         "problem protocol: ",
@@ -135,8 +168,17 @@ const FAULTS: &[Fault] = &[
     (
         "what the engine says is no protocol",
         |m| drop(m.script("zcode", "echo hello; exit 0")),
-        "problem protocol: ",
-        &["→ "],
+        "problem protocol: what it says is not the engine's protocol: not a JSON object: ",
+        &["hello", "→ this is no ZCode engine"],
+    ),
+    (
+        "the provider configuration is of another kind",
+        |m| {
+            m.write(".zcode/v2/credentials.json", r#"{"zcodejwttoken": "t"}"#);
+            m.write(".zcode/v2/config.json", "[]");
+        },
+        "problem config.json: not a JSON object",
+        &["open the ZCode app"],
     ),
     (
         "the provider configuration is broken",
@@ -214,6 +256,27 @@ const FAULTS: &[Fault] = &[
         &["config.json line 2", "mend "],
     ),
     (
+        "the settings file can be written by others",
+        |m| {
+            m.write(".config/zcode-acp/config.json", "{}");
+            m.chmod(".config/zcode-acp/config.json", 0o666);
+        },
+        "warning settings: ",
+        &["can be written by others (mode 666)", "chmod 600"],
+    ),
+    (
+        "a variable's number is none",
+        |m| m.set("ZCODE_ACP_INTERACTION_TIMEOUT_MS", "abc"),
+        "warning values: ZCODE_ACP_INTERACTION_TIMEOUT_MS=abc",
+        &["→ correct ZCODE_ACP_INTERACTION_TIMEOUT_MS, or leave it out"],
+    ),
+    (
+        "a variable's mode is none",
+        |m| m.set("ZCODE_ACP_MODE", "bogus"),
+        "warning values: ZCODE_ACP_MODE=bogus",
+        &["guarded", "→ correct ZCODE_ACP_MODE, or leave it out"],
+    ),
+    (
         "a variable is misspelt",
         |m| m.set("ZCODE_ACP_MODLE", "plan"),
         "warning variables: ZCODE_ACP_MODLE",
@@ -286,6 +349,16 @@ fn each_fault_made_on_purpose_is_one_bad_line_with_what_to_do() {
             assert!(line.contains(part), "{what}: no {part:?} in {line}");
         }
     }
+}
+
+#[test]
+fn without_an_engine_the_directory_for_its_files_is_looked_at_all_the_same() {
+    let mut machine = Machine::new();
+    machine.unset("ZCODE_BIN");
+    machine.set("TMPDIR", "/no/such/tmp");
+    let faults = machine.faults();
+    assert_eq!(faults.len(), 2, "{faults:#?}");
+    assert!(faults[1].starts_with("problem TMPDIR: /no/such/tmp"), "{faults:#?}");
 }
 
 #[tokio::test]
