@@ -208,6 +208,21 @@ impl Tail {
         self.end_in(whole).and_then(|at| whole.get(at..)).unwrap_or_default()
     }
 
+    /// What stands before and after all that was seen, where `whole` has it in one piece. `None`
+    /// when it has not, or when its beginning is no longer known.
+    pub fn around<'a>(&self, whole: &'a str) -> Option<(&'a str, &'a str)> {
+        let seen = Some(self.window.as_str()).filter(|window| window.len() == self.len)?;
+        let lines = seen.trim_end();
+        // Of whole lines: a short text is in many others.
+        let (before, after) = whole.match_indices(lines).find_map(|(at, _)| {
+            let (before, after) = (whole.get(..at)?, whole.get(at + lines.len()..)?);
+            let begins = before.is_empty() || before.ends_with('\n');
+            let ends = after.is_empty() || after.starts_with(['\n', '\r']) || lines == seen;
+            (begins && ends).then_some((before, after))
+        })?;
+        Some((before, after.strip_prefix('\n').unwrap_or(after)))
+    }
+
     /// Where what was seen ends in `text`: as a prefix, else by its longest overlap.
     fn end_in(&self, text: &str) -> Option<usize> {
         if self.window.is_empty() {

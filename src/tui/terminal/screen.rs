@@ -229,7 +229,9 @@ impl Screen {
                 self.out.push_str(symbol);
                 let end = x + cells;
                 let unsure = width::needs_anchor(symbol);
-                run = Some((end, symbol));
+                // Only of single narrow ones: what is taken for wider adds up over a run.
+                let narrow = cells == 1 && symbol.chars().nth(1).is_none();
+                run = narrow.then_some((end, symbol));
                 if unsure {
                     spilled = spilled.max(x.saturating_add(reach(symbol)));
                 }

@@ -434,10 +434,22 @@ impl Card {
             (true, true) => text,
             (false, true) => self.stdout.remainder(text),
             (true, false) => self.stderr.remainder(text),
-            // Two streams were interleaved: the result's order cannot be told from what was sent.
-            (false, false) => "",
+            (false, false) => {
+                // Where one stream stands whole in the result, what is around it is the other or new.
+                let (before, after) = self.stdout.around(text).unwrap_or_default();
+                for rest in [before, after] {
+                    let (before, after) = self.stderr.around(rest).unwrap_or((rest, ""));
+                    self.rest_of(before, target, out);
+                    self.rest_of(after, target, out);
+                }
+                return;
+            }
         };
-        if !rest.is_empty() {
+        self.rest_of(rest, target, out);
+    }
+
+    fn rest_of(&self, rest: &str, target: &Target, out: &mut Output) {
+        if !rest.trim().is_empty() {
             self.data(rest, target, out);
         }
     }

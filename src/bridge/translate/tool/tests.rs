@@ -412,6 +412,28 @@ fn a_terminal_is_announced_fed_and_ended_in_separate_messages() {
 }
 
 #[test]
+fn what_a_result_adds_to_two_streams_is_shown_and_nothing_twice() {
+    for (stdout, stderr, result, expected) in [
+        ("a\n", "warn\n", "a\nend\n", "a\nwarn\nend\n"),
+        ("a\n", "warn\n", "a\nend\nwarn\n", "a\nwarn\nend\n"),
+        ("a\n", "warn\n", "warn\na\nend\n", "a\nwarn\nend\n"),
+        ("a\n", "warn\n", "a\nwarn\n", "a\nwarn\n"),
+        // Merged line by line: what of it is new cannot be told.
+        ("a\nb\n", "warn\n", "a\nwarn\nb\nend\n", "a\nb\nwarn\n"),
+    ] {
+        let got = run(
+            &mut zed(),
+            &[
+                tool("started", "c1", json!({"toolName": "Bash"})),
+                tool("progress", "c1", json!({"stdoutTail": stdout, "stderrTail": stderr})),
+                tool("result", "c1", json!({"result": {"content": result}})),
+            ],
+        );
+        assert_eq!(terminal_data(&got), expected, "{result:?}");
+    }
+}
+
+#[test]
 fn a_short_command_sends_its_output_once() {
     let got = run(
         &mut zed(),

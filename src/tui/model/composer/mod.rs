@@ -52,11 +52,34 @@ pub struct Composer {
     goal: Option<usize>,
     chips: Vec<Chip>,
     chips_made: usize,
+    /// The size of the chip that was made last: a paste that comes key by key is not counted anew
+    /// with each key.
+    newest: Size,
     undo: Vec<Snapshot>,
     redo: Vec<Snapshot>,
     last_edit: LastEdit,
     cut: String,
     version: u64,
+}
+
+/// How much a chip holds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Size {
+    /// Which chip; 0 is none.
+    chip: usize,
+    line_ends: usize,
+    chars: usize,
+}
+
+impl Size {
+    fn add(&mut self, text: &str) {
+        self.line_ends += text.bytes().filter(|b| *b == b'\n').count();
+        self.chars += text.chars().count();
+    }
+
+    fn lines(&self, content: &str) -> usize {
+        self.line_ends + usize::from(!content.is_empty() && !content.ends_with('\n'))
+    }
 }
 
 /// What stands for a paste in the text.
@@ -197,6 +220,7 @@ impl Composer {
             return;
         }
         self.chips_made += 1;
+        self.newest = Size::default();
         let label = label_of(self.chips_made, lines, chars);
         self.chips.push(Chip { label: label.clone(), content: text.to_owned() });
         self.put(&label);
@@ -212,9 +236,14 @@ impl Composer {
         }) else {
             return false;
         };
+        if self.newest.chip != n {
+            self.newest = Size { chip: n, ..Size::default() };
+            self.newest.add(&chip.content);
+        }
+        self.newest.add(text);
         chip.content.push_str(text);
         let start = self.caret - chip.label.len();
-        chip.label = label_of(n, chip.content.lines().count(), chip.content.chars().count());
+        chip.label = label_of(n, self.newest.lines(&chip.content), self.newest.chars);
         self.text.replace_range(start..self.caret, &chip.label);
         self.caret = start + chip.label.len();
         self.changed();
@@ -306,6 +335,7 @@ impl Composer {
     /// Brings a stored draft back: text with its chips.
     pub fn restore_draft(&mut self, text: String, chips: Vec<Chip>) {
         self.chips_made = chips.len();
+        self.newest = Size::default();
         self.chips = chips;
         self.text = text;
         self.caret = self.text.len();

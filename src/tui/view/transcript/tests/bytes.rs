@@ -255,26 +255,35 @@ proptest::proptest! {
     fn a_width_that_is_seen_differently_smears_neither_its_row_nor_the_next(
         frames in proptest::collection::vec(proptest::collection::vec(doubtful(), 5), 1..5),
     ) {
-        let area = Rect::new(0, 0, 30, 5);
-        let mut cells = Cells::new(30, 5);
-        let mut terminal = vt100::Parser::new(5, 30, 0);
-        for rows in &frames {
-            for (y, text) in rows.iter().enumerate() {
-                let line = Line::raw(crate::tui::view::width::truncate(text, 24, ""));
-                let y = u16::try_from(y).unwrap();
-                let slot = Slot { x: 0, y, width: 26 };
-                super::super::rows::draw(cells.buffer(), slot, &line);
-                cells.buffer().set_string(28, y, format!("{y}|"), ratatui::style::Style::new());
-            }
-            let mut out = Vec::new();
-            cells.flush(&mut out, None, false).unwrap();
-            terminal.process(&out);
-            for y in 0..area.height {
-                let end: String = (28..30)
-                    .filter_map(|x| Some(terminal.screen().cell(y, x)?.contents().to_owned()))
-                    .collect();
-                proptest::prop_assert_eq!(end, format!("{}|", y), "{:?}", rows);
-            }
+        ends_stay(&frames);
+    }
+}
+
+#[test]
+fn a_run_of_one_symbol_that_is_taken_for_wider_reaches_nothing_behind_it() {
+    let row = format!("👩‍🔬中文👩‍🔬 a 👩‍🔬aa a{}", "👍🏽".repeat(3));
+    ends_stay(&[vec![String::new()], vec![row]]);
+}
+
+/// Draws the frames and looks that what stands at the end of each row stays there.
+fn ends_stay(frames: &[Vec<String>]) {
+    let mut cells = Cells::new(30, 5);
+    let mut terminal = vt100::Parser::new(5, 30, 0);
+    for rows in frames {
+        for (y, text) in (0_u16..).zip(rows) {
+            let line = Line::raw(crate::tui::view::width::truncate(text, 24, ""));
+            let slot = Slot { x: 0, y, width: 26 };
+            super::super::rows::draw(cells.buffer(), slot, &line);
+            cells.buffer().set_string(28, y, format!("{y}|"), ratatui::style::Style::new());
+        }
+        let mut out = Vec::new();
+        cells.flush(&mut out, None, false).unwrap();
+        terminal.process(&out);
+        for (y, _) in (0_u16..).zip(rows) {
+            let end: String = (28..30)
+                .filter_map(|x| Some(terminal.screen().cell(y, x)?.contents().to_owned()))
+                .collect();
+            assert_eq!(end, format!("{y}|"), "{rows:?}");
         }
     }
 }
