@@ -2,10 +2,12 @@
 //! read ends: a pipe nobody writes to, a device or a file without end is an error, not a wait.
 //! Called by everything that reads a file at a fixed place.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 /// The text of a regular file of at most `max_bytes` bytes, without a byte order mark.
 ///
@@ -13,10 +15,7 @@ use std::path::Path;
 ///
 /// As the system says, and when it is no regular file, too large, or no UTF-8.
 pub fn read(path: &Path, max_bytes: u64) -> io::Result<String> {
-    let flags = (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY).bits();
-    // Opening a pipe for reading waits for a writer, unless it is opened so.
-    let flags = i32::try_from(flags).unwrap_or_default();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let file = open(path, OFlags::NOCTTY)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
@@ -29,6 +28,17 @@ pub fn read(path: &Path, max_bytes: u64) -> io::Result<String> {
         drop(text.drain(..'\u{feff}'.len_utf8()));
     }
     Ok(text)
+}
+
+/// Opens whatever lies at the path for reading, without a wait: a pipe would be waited for until
+/// somebody writes to it. `flags` come on top.
+///
+/// # Errors
+///
+/// As the system says.
+pub fn open(path: &Path, flags: OFlags) -> io::Result<File> {
+    let flags = i32::try_from((flags | OFlags::NONBLOCK).bits()).unwrap_or_default();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
 fn size(bytes: u64) -> String {

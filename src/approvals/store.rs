@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::small_file;
+
 /// Largest file that is read; a whole edited file can be in a payload.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
 /// Characters of the input that `brief` shows.
@@ -185,7 +187,7 @@ impl Store {
         // Whatever else is in the file stays as it is, to the letter.
         let bytes = self.bytes(id)?;
         let mut fields: RawFields = serde_json::from_slice(&bytes)?;
-        if self.read(id)?.status != "pending" {
+        if serde_json::from_slice::<Record>(&bytes)?.status != "pending" {
             return Ok(false);
         }
         let news = [("status", json!(status)), ("via", json!(via)), ("note", json!(note))];
@@ -264,18 +266,8 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn open_plain(path: &Path) -> Result<std::fs::File, StoreError> {
-    let mut options = std::fs::OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        // A pipe must not block us, a link must not lead us away.
-        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-        std::os::unix::fs::OpenOptionsExt::custom_flags(
-            &mut options,
-            i32::try_from(flags.bits()).unwrap_or_default(),
-        );
-    }
-    let file = options.open(path)?;
+    // A link must not lead us away.
+    let file = small_file::open(path, rustix::fs::OFlags::NOFOLLOW)?;
     let meta = file.metadata()?;
     if !meta.is_file() || meta.len() > MAX_BYTES {
         return Err(StoreError::NotPlain(path.to_path_buf()));

@@ -203,11 +203,7 @@ impl Run<'_, '_> {
     }
 
     /// What there is to report, whatever became of the prompt.
-    fn report(mut self, answer: Result<Value, AppError>) -> Report {
-        // A turn that had no answer has said something all the same.
-        while let Ok(incoming) = self.inbox.try_recv() {
-            self.take(incoming);
-        }
+    fn report(self, answer: Result<Value, AppError>) -> Report {
         let (answer, error) = match answer {
             Ok(answer) => (answer, None),
             Err(error) => (Value::Null, Some(error)),

@@ -2,10 +2,10 @@
 //! small texts. Reads regular files only, whose size is bounded. Blocks: called by the jobs and by
 //! the client, never by the loop.
 
-use std::fs::File;
 use std::io::Read as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+
+use crate::small_file;
 
 /// Largest picture that is sent.
 const PICTURE: u64 = 5 * 1024 * 1024;
@@ -36,9 +36,7 @@ pub(super) fn text(path: &Path) -> Option<String> {
 
 fn read(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     let told = |error: std::io::Error| format!("it could not be read ({error})");
-    // A pipe would be waited for without end.
-    let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
-    let file = File::options().read(true).custom_flags(flags).open(path).map_err(told)?;
+    let file = small_file::open(path, rustix::fs::OFlags::empty()).map_err(told)?;
     let meta = file.metadata().map_err(told)?;
     if !meta.is_file() {
         return Err("it is no file".to_owned());
@@ -75,7 +73,7 @@ mod tests {
         assert_eq!(picture(&path).unwrap().mime, "image/png");
         std::fs::write(&path, "a secret text").unwrap();
         assert!(picture(&path).unwrap_err().contains("no png"));
-        File::create(&path).unwrap().set_len(PICTURE + 1).unwrap();
+        std::fs::File::create(&path).unwrap().set_len(PICTURE + 1).unwrap();
         assert!(picture(&path).unwrap_err().contains("at most 5120"));
         assert!(picture(dir.path()).unwrap_err().contains("no file"));
         assert!(picture(&dir.path().join("none")).is_err());

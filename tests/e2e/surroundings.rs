@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, say};
 use crate::world::World;
 
 const DEMO: &[&str] = &["tui", "--demo", "--demo-pace", "0"];
@@ -15,11 +15,9 @@ fn start(world: &World, columns: u16, rows: u16) -> Terminal<'_> {
     terminal
 }
 
-fn say(terminal: &mut Terminal<'_>, prompt: &str) {
-    terminal.keys(prompt);
-    terminal.wait_for(prompt);
-    terminal.settle(Duration::from_millis(80));
-    terminal.keys("\r");
+/// Says it and waits for the end of the turn.
+fn ask(terminal: &mut Terminal<'_>, prompt: &str) {
+    say(terminal, prompt);
     terminal.wait_for("tokens");
 }
 
@@ -55,7 +53,7 @@ fn in_gnu_screen_nothing_but_what_it_documents_is_written_and_a_redraw_changes_n
     world.env.retain(|(name, _)| name != "COLORTERM");
     let mut terminal = start(&world, 80, 24);
     let first = terminal.written().len();
-    say(&mut terminal, "flood 8k");
+    ask(&mut terminal, "flood 8k");
     terminal.resize(60, 18);
     wait_drawn(&mut terminal);
     for (body, last) in sequences(&terminal.written()[first..]) {
@@ -86,7 +84,7 @@ fn a_terminal_that_says_so_gets_whole_frames_whatever_it_is_called() {
         terminal.keys(answer);
         terminal.settle(Duration::from_millis(100));
         let first = terminal.written().len();
-        say(&mut terminal, "echo hi");
+        ask(&mut terminal, "echo hi");
         let written = end(terminal);
         let written = String::from_utf8_lossy(&written[first..]).into_owned();
         assert_eq!(written.contains("\x1b[?2026h"), whole, "{answer:?}");
@@ -101,7 +99,7 @@ fn without_a_utf8_locale_only_letters_of_the_answer_are_not_ascii() {
     let mut world = World::new();
     world.set("LANG", "C");
     let mut terminal = start(&world, 80, 24);
-    say(&mut terminal, "bash");
+    ask(&mut terminal, "bash");
     terminal.keys("\x1bOP");
     terminal.wait_for("Esc closes");
     terminal.keys("\x1b");
@@ -120,7 +118,7 @@ fn where_no_colours_are_wanted_none_are_written() {
         world.env.retain(|(name, _)| name != "COLORTERM");
         world.set(name, value);
         let mut terminal = start(&world, 80, 24);
-        say(&mut terminal, "bash");
+        ask(&mut terminal, "bash");
         for (body, last) in sequences(&end(terminal)) {
             let coloured = body.split(';').any(|code| {
                 code.parse::<u32>().is_ok_and(|n| (30..=49).contains(&n) || (90..=107).contains(&n))
@@ -150,7 +148,7 @@ fn a_paste_of_a_megabyte_is_one_chip_and_keys_live_on() {
 fn a_storm_of_sizes_ends_in_a_screen_like_one_that_was_never_resized() {
     let world = World::new();
     let mut terminal = start(&world, 80, 24);
-    say(&mut terminal, "hello");
+    ask(&mut terminal, "hello");
     for n in 0..60_u16 {
         terminal.resize(20 + (n * 37) % 150, 5 + (n * 13) % 50);
         if n % 7 == 0 {

@@ -242,3 +242,11 @@ impl Drop for Terminal<'_> {
         drop(self.child.wait());
     }
 }
+
+/// Types a prompt and sends it, as hands do: the Enter comes after a pause.
+pub(crate) fn say(terminal: &mut Terminal<'_>, prompt: &str) {
+    terminal.keys(prompt);
+    terminal.wait_for(prompt);
+    terminal.settle(Duration::from_millis(80));
+    terminal.keys("\r");
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, say};
 use crate::world::World;
 
 /// A little more than the dialogs wait for before their keys count.
@@ -16,14 +16,6 @@ fn demo(world: &World) -> Terminal<'_> {
     let mut terminal = Terminal::start(world, DEMO, 100, 30);
     terminal.wait_for("Try one of these");
     terminal
-}
-
-/// Types a prompt and sends it, as hands do: the Enter comes after a pause.
-fn say(terminal: &mut Terminal<'_>, prompt: &str) {
-    terminal.keys(prompt);
-    terminal.wait_for(prompt);
-    terminal.settle(Duration::from_millis(80));
-    terminal.keys("\r");
 }
 
 #[test]

@@ -73,11 +73,7 @@ impl Machine {
     }
 
     fn look_for_foreign_end(&mut self) {
-        let Some(sid) = self.engine_sid().map(str::to_owned) else { return };
-        if let Some(seq) = self.stream.last_seq() {
-            let params = json!({"sessionId": sid, "afterSeq": seq});
-            self.call("session/events", params, Cont::ForeignEvents { ended: None });
-        }
+        self.ask_missing_events(Cont::ForeignEvents { ended: None });
         self.read_foreign(false);
     }
 
@@ -156,12 +152,8 @@ impl Machine {
         if self.stream.foreign_turn() != Some(turn.as_str()) {
             return;
         }
-        match (self.engine_sid().map(str::to_owned), self.stream.last_seq()) {
-            (Some(sid), Some(seq)) => {
-                let params = json!({"sessionId": sid, "afterSeq": seq});
-                self.call("session/events", params, Cont::ForeignEvents { ended: Some(turn) });
-            }
-            _ => self.foreign_end_was_lost(),
+        if !self.ask_missing_events(Cont::ForeignEvents { ended: Some(turn) }) {
+            self.foreign_end_was_lost();
         }
     }
 

@@ -65,14 +65,7 @@ impl Machine {
 
     /// First what was lost by number, then whether anything runs at all.
     fn look_for_the_end(&mut self, n: u64) {
-        let Some(sid) = self.engine_sid().map(str::to_owned) else { return };
-        if let Some(seq) = self.stream.last_seq() {
-            self.call(
-                "session/events",
-                json!({"sessionId": sid, "afterSeq": seq}),
-                Cont::ProbeEvents { n },
-            );
-        }
+        self.ask_missing_events(Cont::ProbeEvents { n });
         self.probe_read(n, false);
     }
 

@@ -154,6 +154,17 @@ impl Machine {
         self.deliver(&event);
     }
 
+    /// Asks for the events after the last one by number. Returns whether there is anybody to ask,
+    /// and a number to ask from.
+    pub(crate) fn ask_missing_events(&mut self, cont: Cont) -> bool {
+        let (Some(sid), Some(seq)) = (self.engine_sid(), self.stream.last_seq()) else {
+            return false;
+        };
+        let params = json!({"sessionId": sid, "afterSeq": seq});
+        self.call("session/events", params, cont);
+        true
+    }
+
     fn open_gap(&mut self, last: u64, event: SessionEvent) {
         let Some(sid) = self.engine_sid() else { return };
         let params = json!({"sessionId": sid, "afterSeq": last});

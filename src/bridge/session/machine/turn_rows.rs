@@ -81,13 +81,8 @@ impl Machine {
         if self.ended_as(n).is_none() {
             return;
         }
-        let Some(sid) = self.engine_sid().map(str::to_owned) else { return };
-        match self.stream.last_seq() {
-            Some(seq) => {
-                let params = json!({"sessionId": sid, "afterSeq": seq});
-                self.call("session/events", params, Cont::MissingEnd { n });
-            }
-            None => self.end_by_header(n),
+        if self.engine_sid().is_some() && !self.ask_missing_events(Cont::MissingEnd { n }) {
+            self.end_by_header(n);
         }
     }
 

@@ -105,17 +105,7 @@ fn an_ended_header_of_a_foreign_turn_whose_event_was_lost_ends_it_at_once() {
 fn a_session_that_the_engine_dropped_behind_a_foreign_turn_leaves_no_prompt_without_an_answer() {
     let mut b = Bench::v4();
     b.by_hand.push("session/read");
-    b.running_v4();
-    let second = b.prompt("also this");
-    let id = b.accept_command();
-    let queued = SteerQueued {
-        pending_input_id: Some("q1".into()),
-        delivery: Some("queue".into()),
-        intent: Some(json!({"sourceCommandId": id})),
-        ..SteerQueued::default()
-    };
-    b.event("t1", SessionBody::SteerQueued(queued));
-    b.complete("t1", "success");
+    let second = queued_behind_an_ended_turn(&mut b);
     let started = TurnStarted { input_id: Some("q1".into()), ..TurnStarted::default() };
     b.event("t2", SessionBody::TurnStarted(started));
     b.pass(15_000);

@@ -26,7 +26,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::bridge::engine::RpcError;
 use crate::bridge::engine::event::{
-    EngineRequest, SessionBody, SessionEvent, StreamKind, Streaming, TurnCompleted, TurnStarted,
+    EngineRequest, SessionBody, SessionEvent, SteerQueued, StreamKind, Streaming, TurnCompleted,
+    TurnStarted,
 };
 
 pub(super) const SID: &str = "sess_1";
@@ -342,4 +343,20 @@ pub(super) fn completed(result: &str) -> SessionBody {
 
 pub(super) fn rpc(code: i64, message: &str) -> EngineError {
     EngineError::Rpc(RpcError::new(code, message))
+}
+
+/// A second prompt that the engine put into its queue as `q1`; the turn it waited for has ended.
+fn queued_behind_an_ended_turn(b: &mut Bench) -> ReqId {
+    b.running_v4();
+    let second = b.prompt("also this");
+    let id = b.accept_command();
+    let queued = SteerQueued {
+        pending_input_id: Some("q1".into()),
+        delivery: Some("queue".into()),
+        intent: Some(json!({"sourceCommandId": id})),
+        ..SteerQueued::default()
+    };
+    b.event("t1", SessionBody::SteerQueued(queued));
+    b.complete("t1", "success");
+    second
 }

@@ -3,27 +3,10 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::bridge::engine::event::SteerQueued;
 
 fn queue_state(b: &mut Bench, from: u64, items: &Value, auto_drain: bool) {
     let patch = json!({"queue": {"items": items, "autoDrain": auto_drain}});
     b.ops(SID, from, &[json!({"op": "state.updated", "patch": patch})]);
-}
-
-/// A second prompt that the engine put into its queue as `q1`; the turn it waited for has ended.
-fn queued_behind_an_ended_turn(b: &mut Bench) -> ReqId {
-    b.running_v4();
-    let second = b.prompt("also this");
-    let id = b.accept_command();
-    let queued = SteerQueued {
-        pending_input_id: Some("q1".into()),
-        delivery: Some("queue".into()),
-        intent: Some(json!({"sourceCommandId": id})),
-        ..SteerQueued::default()
-    };
-    b.event("t1", SessionBody::SteerQueued(queued));
-    b.complete("t1", "success");
-    second
 }
 
 fn answer_command(b: &mut Bench, answer: Value) {

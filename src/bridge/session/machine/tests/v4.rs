@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::bridge::engine::event::{SteerDrained, SteerQueued};
+use crate::bridge::engine::event::SteerDrained;
 
 impl Bench {
     /// A bench whose engine answers on V4, with its topic pictured and empty.
@@ -310,17 +310,7 @@ fn a_second_prompt_that_is_refused_runs_after_the_turn() {
 #[test]
 fn a_second_prompt_that_was_queued_is_answered_with_the_end_of_its_own_turn() {
     let mut b = Bench::v4();
-    b.running_v4();
-    let second = b.prompt("also this");
-    let id = b.accept_command();
-    let queued = SteerQueued {
-        pending_input_id: Some("q1".into()),
-        delivery: Some("queue".into()),
-        intent: Some(json!({"sourceCommandId": id})),
-        ..SteerQueued::default()
-    };
-    b.event("t1", SessionBody::SteerQueued(queued));
-    b.complete("t1", "success");
+    let second = queued_behind_an_ended_turn(&mut b);
     let started = TurnStarted { input_id: Some("q1".into()), ..TurnStarted::default() };
     b.event("t2", SessionBody::TurnStarted(started));
     b.text("t2", "did it");
