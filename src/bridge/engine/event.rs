@@ -111,6 +111,29 @@ pub struct SessionEvent {
     pub body: SessionBody,
 }
 
+impl SessionEvent {
+    /// The number of the first event in this one; differs from `seq` when several were joined.
+    pub fn first_seq(&self) -> u64 {
+        let more = match &self.body {
+            SessionBody::Streaming(streaming) => streaming.joins.len(),
+            _ => 0,
+        };
+        self.seq.saturating_sub(more.try_into().unwrap_or_default())
+    }
+
+    /// Cuts off what belongs to events up to number `seen`, which is less than `seq`.
+    pub fn skip_seen(&mut self, seen: u64) {
+        let old = usize::try_from((seen + 1).saturating_sub(self.first_seq())).unwrap_or_default();
+        if let SessionBody::Streaming(streaming) = &mut self.body
+            && let Some(begin) = old.checked_sub(1).and_then(|at| streaming.joins.get(at)).copied()
+        {
+            streaming.delta.drain(..begin.min(streaming.delta.len()));
+            streaming.joins.drain(..old);
+            streaming.joins.iter_mut().for_each(|at| *at -= begin);
+        }
+    }
+}
+
 /// The events a session knows (section 4).
 #[derive(Debug, Clone)]
 pub enum SessionBody {
@@ -283,6 +306,9 @@ pub struct Streaming {
     pub input: Option<Value>,
     /// For [`StreamKind::Error`].
     pub error: Option<Value>,
+    /// Where in `delta` each event but the first begins, when several with numbers in a row were
+    /// joined to one; then the event's `seq` is that of the last.
+    pub joins: Vec<usize>,
 }
 
 /// Payload of `part.delta`.

@@ -177,6 +177,11 @@ pub(super) struct Joiner {
 }
 
 impl Joiner {
+    /// Whether no text waits for the other half of a character.
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// Joins the halves in an event's piece of text.
     pub(super) fn join(&mut self, event: &mut EngineEvent) {
         let EngineEvent::Session(event) = event else { return };

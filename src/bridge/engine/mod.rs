@@ -52,8 +52,8 @@ pub struct Engine;
 /// benchmarks and fuzzing; the actor itself also serves requests and responses.
 #[doc(hidden)]
 pub fn read_notification(line: &str) -> Option<EngineEvent> {
-    if let Some(event) = decode::streaming_line(line) {
-        return Some(event);
+    if let Some(line) = decode::streaming_line(line) {
+        return Some(EngineEvent::Session(Box::new(line.into_event())));
     }
     match codec::parse(&halves::mend(line)) {
         codec::Frame::Notification { method, params } => {

@@ -24,6 +24,7 @@ pub(super) fn event(kind: &str, payload: Value) -> SessionEvent {
             tool_name: text("toolName"),
             input: payload.get("input").cloned(),
             error: None,
+            joins: Vec::new(),
         }),
         "part.delta" => {
             SessionBody::PartDelta(serde_json::from_value::<PartDelta>(payload.clone()).unwrap())

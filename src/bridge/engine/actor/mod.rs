@@ -4,8 +4,10 @@
 //!
 //! Writing never waits for reading: a full mailbox of a session stops the reading (nothing is
 //! dropped), while commands are still taken and written. Everything queued goes out in one write.
+//! Pieces of one text that one read brought become one event: the mailbox, the machine and the
+//! translation then cost per read, not per piece.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -18,9 +20,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::codec::{self, Frame};
-use super::decode;
+use super::decode::{self, StreamingLine};
 use super::error::{EngineError, RpcError};
-use super::event::{EngineEvent, EngineExit, EngineRequest, SessionBody, WireId};
+use super::event::{EngineEvent, EngineExit, EngineRequest, SessionBody, SessionEvent, WireId};
 use super::halves::{self, Joiner};
 use super::handle::Command;
 use super::interactions::{Announced, Interactions};
@@ -40,6 +42,8 @@ const LAST_OUTPUT: Duration = Duration::from_millis(250);
 const LAST_STATUS: Duration = Duration::from_millis(250);
 /// Lines of standard error in an error.
 const LAST_WORDS: usize = 12;
+/// Text above which no more is gathered in one event, in bytes.
+const MAX_GATHERED: usize = 16 * 1024;
 /// Unsent input above which an engine counts as stuck and further requests fail.
 const MAX_UNSENT: usize = 256 * 1024 * 1024;
 
@@ -77,8 +81,12 @@ struct Actor {
     clocks: Clocks,
     routes: HashMap<String, mpsc::Sender<EngineEvent>>,
     default_events: mpsc::Sender<EngineEvent>,
-    /// The event whose mailbox is full; nothing is read while it waits.
-    stuck: Option<(mpsc::Sender<EngineEvent>, EngineEvent)>,
+    /// Events whose mailbox is full, in order (two at most: what was gathered, and what came behind
+    /// it); nothing is read while they wait.
+    stuck: VecDeque<(mpsc::Sender<EngineEvent>, EngineEvent)>,
+    /// A piece of text whose next pieces have come already: they join it. Never kept beyond the
+    /// lines that are there, so nothing is late for it.
+    gathered: Option<Box<SessionEvent>>,
     interactions: Interactions,
     policy: Policy,
     /// The engine refused the three keys: answer with the first alone.
@@ -100,7 +108,8 @@ pub(super) async fn run(setup: Setup) {
         clocks: Clocks::default(),
         routes: HashMap::new(),
         default_events,
-        stuck: None,
+        stuck: VecDeque::new(),
+        gathered: None,
         interactions: Interactions::default(),
         policy,
         short_preferences: false,
@@ -126,7 +135,7 @@ impl Actor {
         loop {
             self.take_lines(&mut lines);
             self.out.flush();
-            let reading = self.stuck.is_none();
+            let reading = self.stuck.is_empty();
             let give_up = exited.as_ref().filter(|_| reading).map(|(_, at)| *at + LAST_OUTPUT);
             let wake = give_up.into_iter().chain(self.clocks.next()).min();
             tokio::select! {
@@ -147,11 +156,12 @@ impl Actor {
                     }
                 }
                 () = self.out.writable(), if self.out.waiting() => {}
-                () = delivered(&mut self.stuck), if !reading => self.delivered(),
+                () = delivered(&self.stuck), if !reading => self.delivered(),
                 read = async { stdout.read_buf(lines.space()).await }, if reading => {
                     if !matches!(read, Ok(1..)) {
                         if let Some(rest) = lines.last_line() {
                             self.line(&rest);
+                            self.release();
                         }
                         return End::Gone(exited.and_then(|(status, _)| status));
                     }
@@ -169,27 +179,36 @@ impl Actor {
 
     /// Handles the whole lines that have come, until one cannot be delivered.
     fn take_lines(&mut self, lines: &mut LineBuffer) {
-        while self.stuck.is_none() {
+        while self.stuck.is_empty() {
             match lines.next_line(codec::MAX_LINE) {
                 None => break,
                 Some(Line::Bytes(line)) => self.line(line),
                 Some(Line::TooLong) => {
                     let reason =
                         format!("a line of more than {} MiB was skipped", codec::MAX_LINE >> 20);
+                    self.release();
                     self.route(None, EngineEvent::Malformed { reason });
                 }
             }
+        }
+        self.release();
+    }
+
+    /// Sends on what was gathered.
+    fn release(&mut self) {
+        if let Some(event) = self.gathered.take() {
+            let session = event.session_id.clone();
+            self.route(Some(&session), EngineEvent::Session(event));
         }
     }
 
     fn line(&mut self, line: &[u8]) {
         let line = super::lines::text(line);
         self.trace.record(Wire::Engine, Direction::In, &line);
-        if let Some(mut event) = decode::streaming_line(&line) {
-            self.halves.join(&mut event);
-            let session = session_of(&event).map(str::to_owned);
-            return self.route(session.as_deref(), event);
+        if let Some(line) = decode::streaming_line(&line) {
+            return self.stream(line);
         }
+        self.release();
         let line = halves::mend(&line);
         match codec::parse(&line) {
             Frame::Notification { method, params } => {
@@ -210,6 +229,21 @@ impl Actor {
                 tracing::warn!(%reason, "the engine wrote a line that is not a message");
                 self.route(None, EngineEvent::Malformed { reason });
             }
+        }
+    }
+
+    /// Takes a line of the stream in.
+    fn stream(&mut self, line: StreamingLine<'_>) {
+        // Half a character waits for what comes next, and is joined with it event by event.
+        let joins = self.gathered.as_mut().filter(|_| self.halves.is_idle());
+        if joins.is_some_and(|event| line.continues(event, MAX_GATHERED)) {
+            return;
+        }
+        self.release();
+        let mut event = EngineEvent::Session(Box::new(line.into_event()));
+        self.halves.join(&mut event);
+        if let EngineEvent::Session(event) = event {
+            self.gathered = Some(event);
         }
     }
 
@@ -382,10 +416,13 @@ impl Actor {
     /// Delivers an event, or leaves it in `stuck` when its mailbox is full.
     fn route(&mut self, session: Option<&str>, event: EngineEvent) {
         let target = session.and_then(|id| self.routes.get(id)).unwrap_or(&self.default_events);
+        if !self.stuck.is_empty() {
+            return self.stuck.push_back((target.clone(), event));
+        }
         match target.try_send(event) {
             Ok(()) => {}
             Err(mpsc::error::TrySendError::Full(event)) => {
-                self.stuck = Some((target.clone(), event));
+                self.stuck.push_back((target.clone(), event));
             }
             Err(mpsc::error::TrySendError::Closed(event)) => self.orphan(session, event),
         }
@@ -405,14 +442,19 @@ impl Actor {
         }
     }
 
-    /// The mailbox of the stuck event has room (or is closed).
+    /// The mailbox of the first stuck event has room (or is closed).
     fn delivered(&mut self) {
-        if let Some((target, event)) = self.stuck.take()
-            && let Err(error) = target.try_send(event)
-        {
-            match error {
-                mpsc::error::TrySendError::Full(event) => self.stuck = Some((target, event)),
-                mpsc::error::TrySendError::Closed(event) => {
+        for (target, event) in std::mem::take(&mut self.stuck) {
+            if !self.stuck.is_empty() {
+                self.stuck.push_back((target, event));
+                continue;
+            }
+            match target.try_send(event) {
+                Ok(()) => {}
+                Err(mpsc::error::TrySendError::Full(event)) => {
+                    self.stuck.push_back((target, event));
+                }
+                Err(mpsc::error::TrySendError::Closed(event)) => {
                     let session = session_of(&event).map(str::to_owned);
                     self.orphan(session.as_deref(), event);
                 }
@@ -497,7 +539,7 @@ impl Actor {
 
     /// Delivers what was stuck, then `Exited`, once to each mailbox.
     async fn tell_everybody(mut self, exit: &EngineExit) {
-        if let Some((target, event)) = self.stuck.take() {
+        for (target, event) in std::mem::take(&mut self.stuck) {
             target.send(event).await.ok();
         }
         let mut told: Vec<mpsc::Sender<EngineEvent>> = Vec::new();
@@ -525,9 +567,9 @@ fn session_of(event: &EngineEvent) -> Option<&str> {
     }
 }
 
-/// Resolves when the stuck event's mailbox has room or is closed. Cancel safe.
-async fn delivered(stuck: &mut Option<(mpsc::Sender<EngineEvent>, EngineEvent)>) {
-    if let Some((target, _)) = stuck {
+/// Resolves when the first stuck event's mailbox has room or is closed. Cancel safe.
+async fn delivered(stuck: &VecDeque<(mpsc::Sender<EngineEvent>, EngineEvent)>) {
+    if let Some((target, _)) = stuck.front() {
         // The permit is given back at once; this task is the one that uses it next.
         target.reserve().await.map(drop).ok();
     }

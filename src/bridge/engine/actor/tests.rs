@@ -189,6 +189,74 @@ async fn a_full_mailbox_stops_the_reading_and_never_the_writing() {
     engine.shutdown().await;
 }
 
+/// A shell function that prints a line of the stream: number, text as JSON, session.
+const DELTA: &str = r#"
+    delta() { printf '{"method":"session/event","params":{"sessionId":"%s","seq":%s,"type":"model.streaming","payload":{"kind":"text_delta","messageId":"m","delta":"%s"}}}\n' "$3" "$1" "$2"; }
+"#;
+
+/// The text of each event up to the engine's end, with the numbers it stands for; another event is
+/// its method or kind.
+async fn told(mut mine: mpsc::Receiver<EngineEvent>) -> Vec<(u64, u64, String)> {
+    let mut told = Vec::new();
+    loop {
+        match next(&mut mine).await {
+            EngineEvent::Session(event) => {
+                let text = match &event.body {
+                    SessionBody::Streaming(it) => it.delta.clone(),
+                    other => format!("{other:?}"),
+                };
+                told.push((event.first_seq(), event.seq, text));
+            }
+            EngineEvent::Other { method } => told.push((0, 0, method)),
+            EngineEvent::Malformed { .. } => told.push((0, 0, "malformed".to_owned())),
+            EngineEvent::Exited(_) => return told,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn pieces_that_came_together_are_one_event_and_keep_their_place_before_everything_else() {
+    let script = format!(
+        r#"{DELTA}
+        all=$(delta 1 a s; delta 2 b s; delta 3 c s; delta 1 x t; delta 4 d s; delta 6 e s; delta 7 f s
+            echo '{{"method":"other"}}'; delta 8 g s; echo nonsense; delta 9 'h\ud83d' s; delta 10 '\ude00i' s; delta 11 j s; delta 12 k s)
+        printf '%s\n' "$all""#
+    );
+    for mailbox in [64, 1] {
+        let (_engine, events) = engine_with(&script, mailbox);
+        let said = told(events).await;
+        let said: Vec<_> =
+            said.iter().map(|(first, last, text)| (*first, *last, text.as_str())).collect();
+        let expected = [
+            (1, 3, "abc"),
+            (1, 1, "x"),
+            (4, 4, "d"),
+            (6, 7, "ef"),
+            (0, 0, "other"),
+            (8, 8, "g"),
+            (0, 0, "malformed"),
+            (9, 9, "h"),
+            (10, 10, "\u{1F600}i"),
+            (11, 12, "jk"),
+        ];
+        assert_eq!(said, expected, "a mailbox of {mailbox}");
+    }
+}
+
+#[tokio::test]
+async fn a_piece_that_comes_alone_is_told_at_once() {
+    let script = format!("{DELTA} delta 1 a s; read -r go; delta 2 b s; read -r end");
+    let (engine, mut events) = engine(&script);
+    for (seq, text) in [(1, "a"), (2, "b")] {
+        let EngineEvent::Session(event) = next(&mut events).await else { panic!("an event") };
+        let SessionBody::Streaming(streaming) = event.body else { panic!("a piece") };
+        assert_eq!((event.seq, streaming.delta.as_str()), (seq, text));
+        engine.notify("go", json!({}));
+    }
+    engine.shutdown().await;
+}
+
 #[tokio::test]
 async fn noise_is_survived() {
     let script = r#"

@@ -69,9 +69,18 @@ struct Envelope<'a> {
 }
 
 /// A whole line of the stream, of which there are more than of all others: read in one pass, where
-/// the general way passes over its text three times. `None` sends it the general way, which is
-/// always right: for any other line and for one that is odd in any way.
-pub(super) fn streaming_line(line: &str) -> Option<EngineEvent> {
+/// the general way passes over its text three times; borrowed, since most continue a text whose
+/// ids are known.
+pub(super) struct StreamingLine<'a> {
+    session_id: Cow<'a, str>,
+    seq: u64,
+    turn_id: Option<Text<'a>>,
+    fields: StreamFields<'a>,
+}
+
+/// Reads a line of the stream. `None` sends it the general way, which is always right: for any
+/// other line and for one that is odd in any way.
+pub(super) fn streaming_line(line: &str) -> Option<StreamingLine<'_>> {
     #[derive(Deserialize)]
     struct Line<'a> {
         #[serde(default)]
@@ -105,13 +114,59 @@ pub(super) fn streaming_line(line: &str) -> Option<EngineEvent> {
     if line.id.is_some() || line.method != "session/event" || params.kind != "model.streaming" {
         return None;
     }
-    let (streaming, inner_turn) = stream_fields(params.payload);
-    Some(EngineEvent::Session(Box::new(SessionEvent {
-        session_id: params.session_id.map(Text::owned).unwrap_or_default(),
+    let fields = stream_fields(params.payload);
+    Some(StreamingLine {
+        session_id: params.session_id.map(|it| it.0).unwrap_or_default(),
         seq: params.seq.unwrap_or_default(),
-        turn_id: params.turn_id.map(Text::owned).or(inner_turn),
-        body: SessionBody::Streaming(streaming),
-    })))
+        turn_id: params.turn_id,
+        fields,
+    })
+}
+
+impl StreamingLine<'_> {
+    /// The event that the line tells.
+    pub(super) fn into_event(self) -> SessionEvent {
+        let (streaming, inner_turn) = self.fields.into_owned();
+        SessionEvent {
+            session_id: self.session_id.into_owned(),
+            seq: self.seq,
+            turn_id: self.turn_id.map(Text::owned).or(inner_turn),
+            body: SessionBody::Streaming(streaming),
+        }
+    }
+
+    /// Appends this line's piece to an event whose text it continues. Returns false, and changes
+    /// nothing, when it does not: another text, a number left out, or more than `limit` bytes.
+    pub(super) fn continues(&self, event: &mut SessionEvent, limit: usize) -> bool {
+        use StreamKind::{ReasoningDelta, TextDelta, ToolInputDelta};
+        let SessionBody::Streaming(text) = &mut event.body else { return false };
+        let same = |ours: &Option<Text<'_>>, theirs: &Option<String>| {
+            ours.as_ref().map(|it| &*it.0) == theirs.as_deref()
+        };
+        let fields = &self.fields;
+        let turn_id = self.turn_id.as_ref().or(fields.turn_id.as_ref());
+        let numbered = self.seq == if event.seq == 0 { 0 } else { event.seq + 1 };
+        let joins = numbered
+            && fields.kind == text.kind
+            && matches!(fields.kind, TextDelta | ReasoningDelta | ToolInputDelta)
+            && self.session_id == event.session_id
+            && turn_id.map(|it| &*it.0) == event.turn_id.as_deref()
+            && same(&fields.message_id, &text.message_id)
+            && same(&fields.part_id, &text.part_id)
+            && same(&fields.tool_call_id, &text.tool_call_id)
+            && same(&fields.tool_name, &text.tool_name)
+            && fields.input == text.input
+            && fields.error == text.error
+            && text.delta.len() + fields.delta.0.len() <= limit;
+        if joins {
+            if event.seq != 0 {
+                text.joins.push(text.delta.len());
+                event.seq = self.seq;
+            }
+            text.delta.push_str(&fields.delta.0);
+        }
+        joins
+    }
 }
 
 fn event(params: &RawValue) -> EngineEvent {
@@ -218,24 +273,54 @@ fn streaming(raw: &RawValue) -> (SessionBody, Option<String>) {
         let turn = text(&payload, &["turnId"]);
         return (body("model.streaming", payload), turn);
     };
-    let (streaming, turn) = stream_fields(p);
+    let (streaming, turn) = stream_fields(p).into_owned();
     (SessionBody::Streaming(streaming), turn)
 }
 
-/// The payload's fields in one spelling, and the turn that it names.
-fn stream_fields(p: StreamPayload<'_>) -> (Streaming, Option<String>) {
-    let owned = |text: Option<Text<'_>>| text.map(Text::owned);
-    let streaming = Streaming {
+/// The payload's fields in one spelling.
+struct StreamFields<'a> {
+    kind: StreamKind,
+    delta: Text<'a>,
+    message_id: Option<Text<'a>>,
+    part_id: Option<Text<'a>>,
+    tool_call_id: Option<Text<'a>>,
+    tool_name: Option<Text<'a>>,
+    turn_id: Option<Text<'a>>,
+    input: Option<Value>,
+    error: Option<Value>,
+}
+
+fn stream_fields(p: StreamPayload<'_>) -> StreamFields<'_> {
+    StreamFields {
         kind: stream_kind(&p.kind.or(p.kind_too).unwrap_or_default().0),
-        delta: owned(p.delta.or(p.text)).unwrap_or_default(),
-        message_id: owned(p.assistant_message_id.or(p.message_id).or(p.message_id_too)),
-        part_id: owned(p.part_id.or(p.part_id_too)),
-        tool_call_id: owned(p.tool_call_id.or(p.call_id).or(p.call_id_too).or(p.tool_call_id_too)),
-        tool_name: owned(p.tool_name),
+        delta: p.delta.or(p.text).unwrap_or_default(),
+        message_id: p.assistant_message_id.or(p.message_id).or(p.message_id_too),
+        part_id: p.part_id.or(p.part_id_too),
+        tool_call_id: p.tool_call_id.or(p.call_id).or(p.call_id_too).or(p.tool_call_id_too),
+        tool_name: p.tool_name,
+        turn_id: p.turn_id,
         input: p.input,
         error: p.error,
-    };
-    (streaming, owned(p.turn_id))
+    }
+}
+
+impl StreamFields<'_> {
+    /// The event's payload, and the turn that it names.
+    fn into_owned(self) -> (Streaming, Option<String>) {
+        let owned = |text: Option<Text<'_>>| text.map(Text::owned);
+        let streaming = Streaming {
+            kind: self.kind,
+            delta: self.delta.owned(),
+            message_id: owned(self.message_id),
+            part_id: owned(self.part_id),
+            tool_call_id: owned(self.tool_call_id),
+            tool_name: owned(self.tool_name),
+            input: self.input,
+            error: self.error,
+            joins: Vec::new(),
+        };
+        (streaming, owned(self.turn_id))
+    }
 }
 
 fn stream_kind(kind: &str) -> StreamKind {
@@ -298,6 +383,7 @@ fn odd_streaming(p: &Value) -> Streaming {
         tool_name: text(p, &["toolName", "tool"]),
         input: present(p, "input"),
         error: present(p, "error"),
+        joins: Vec::new(),
     }
 }
 

@@ -474,6 +474,7 @@ fn a_streamed_line_read_in_one_pass_is_what_the_general_way_makes_of_it() {
     ] {
         let line = line(&payload);
         let fast = streaming_line(&line).unwrap_or_else(|| panic!("the slow way: {line}"));
+        let fast = EngineEvent::Session(Box::new(fast.into_event()));
         let params: Value = serde_json::from_str(&line).unwrap();
         let slow = notification("session/event", Some(&raw(&params["params"])));
         assert_eq!(format!("{fast:?}"), format!("{slow:?}"), "{line}");
@@ -495,6 +496,78 @@ fn any_other_line_goes_the_general_way() {
     ] {
         assert!(streaming_line(&line).is_none(), "{line}");
     }
+}
+
+fn piece(seq: u64, payload: &Value) -> String {
+    line(payload).replace("\"seq\":7", &format!("\"seq\":{seq}"))
+}
+
+#[test]
+fn lines_of_one_text_join_to_one_event_that_can_be_cut_again() {
+    let text = |delta: &str| json!({"kind": "text_delta", "delta": delta, "messageId": "m"});
+    let first = piece(7, &text("a\n"));
+    let mut event = streaming_line(&first).unwrap().into_event();
+    for (seq, delta) in [(8, ""), (9, "bé"), (10, "c")] {
+        assert!(streaming_line(&piece(seq, &text(delta))).unwrap().continues(&mut event, 100));
+    }
+    assert_eq!((event.first_seq(), event.seq), (7, 10));
+    let all = event.clone();
+    for (seen, rest) in [(5, "a\nbéc"), (6, "a\nbéc"), (7, "béc"), (8, "béc"), (9, "c")] {
+        let mut event = all.clone();
+        event.skip_seen(seen);
+        assert_eq!((event.first_seq(), event.seq), (7.max(seen + 1), 10), "{seen}");
+        let SessionBody::Streaming(streaming) = &event.body else { panic!("{event:?}") };
+        assert_eq!(streaming.delta, rest, "{seen}");
+        for (step, rest) in [(seen.max(6) + 1, None), (9, Some("c"))] {
+            if step < 10 {
+                event.skip_seen(step);
+            }
+            let SessionBody::Streaming(streaming) = &event.body else { panic!("{event:?}") };
+            assert!(rest.is_none_or(|rest| streaming.delta == rest), "{seen} {step} {event:?}");
+        }
+    }
+}
+
+#[test]
+fn a_line_of_another_text_or_with_a_number_left_out_does_not_join() {
+    let delta = |kind: &str, id: &str, more: &Value| {
+        let mut payload = json!({"kind": kind, "delta": "b", "messageId": id, "toolCallId": "c"});
+        payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        payload
+    };
+    let same = delta("text_delta", "m", &json!({}));
+    let first = piece(7, &same);
+    for (seq, payload) in [
+        (9, same.clone()),
+        (7, same.clone()),
+        (0, same.clone()),
+        (8, delta("reasoning_delta", "m", &json!({}))),
+        (8, delta("text_end", "m", &json!({}))),
+        (8, delta("text_delta", "n", &json!({}))),
+        (8, delta("text_delta", "m", &json!({"partId": "p"}))),
+        (8, delta("text_delta", "m", &json!({"toolCallId": "d"}))),
+        (8, delta("text_delta", "m", &json!({"toolName": "t"}))),
+        (8, delta("text_delta", "m", &json!({"input": 1}))),
+        (8, delta("text_delta", "m", &json!({"error": 1}))),
+        (8, delta("text_delta", "m", &json!({"delta": "x".repeat(8)}))),
+    ] {
+        let mut event = streaming_line(&first).unwrap().into_event();
+        let before = format!("{event:?}");
+        let next = piece(seq, &payload);
+        assert!(!streaming_line(&next).unwrap().continues(&mut event, 8), "{next}");
+        assert_eq!(format!("{event:?}"), before, "{next}");
+    }
+    for (from, to) in
+        [("\"sessionId\":\"s\"", "\"sessionId\":\"r\""), ("\"turnId\":\"t\"", "\"turnId\":\"u\"")]
+    {
+        let mut event = streaming_line(&first).unwrap().into_event();
+        let next = piece(8, &same).replace(from, to);
+        assert!(!streaming_line(&next).unwrap().continues(&mut event, 8), "{next}");
+    }
+    let mut ends =
+        streaming_line(&piece(7, &delta("text_end", "m", &json!({})))).unwrap().into_event();
+    let next = piece(8, &delta("text_end", "m", &json!({})));
+    assert!(!streaming_line(&next).unwrap().continues(&mut ends, 8), "only pieces of text join");
 }
 
 /// Spellings of the same id, in the order in which they are believed.

@@ -128,7 +128,7 @@ impl Machine {
         }
     }
 
-    fn on_session_event(&mut self, event: SessionEvent) {
+    fn on_session_event(&mut self, mut event: SessionEvent) {
         if self.engine_sid() != Some(event.session_id.as_str()) {
             return;
         }
@@ -145,9 +145,10 @@ impl Machine {
                 if event.seq <= last {
                     return;
                 }
-                if event.seq > last + 1 {
+                if event.first_seq() > last + 1 {
                     return self.open_gap(last, event);
                 }
+                event.skip_seen(last);
             }
             self.stream.last_seq = Some(event.seq);
         }
@@ -193,10 +194,13 @@ impl Machine {
     /// Delivers events that came out of order, each once.
     pub(crate) fn deliver_missing(&mut self, mut events: Vec<SessionEvent>) {
         events.sort_by_key(|e| e.seq);
-        for event in events {
+        for mut event in events {
             if event.seq != 0 {
-                if self.stream.last_seq.is_some_and(|last| event.seq <= last) {
-                    continue;
+                if let Some(last) = self.stream.last_seq {
+                    if event.seq <= last {
+                        continue;
+                    }
+                    event.skip_seen(last);
                 }
                 self.stream.last_seq = Some(event.seq);
             }

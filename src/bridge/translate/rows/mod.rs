@@ -512,6 +512,7 @@ fn text_of(kind: TextKind, shown: Shown) -> SessionBody {
         tool_name: None,
         input: None,
         error: None,
+        joins: Vec::new(),
     })
 }
 
@@ -529,6 +530,7 @@ fn streaming(kind: StreamKind, head: &RowHead, delta: String) -> Streaming {
         tool_name: head.tool_name.clone(),
         input: None,
         error: None,
+        joins: Vec::new(),
     }
 }
 

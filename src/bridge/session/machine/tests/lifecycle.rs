@@ -230,6 +230,48 @@ fn lost_events_are_fetched_and_shown_in_order() {
     assert!(b.response(req).is_some());
 }
 
+/// Events `first..=last`, joined to one; each says its number as a letter.
+fn joined(first: u64, last: u64) -> SessionBody {
+    let letters = (first..=last).map(|it| char::from(b'a' + u8::try_from(it % 26).unwrap()));
+    let SessionBody::Streaming(body) = text_body(&letters.collect::<String>()) else { panic!() };
+    let pieces = usize::try_from(last - first).unwrap() + 1;
+    SessionBody::Streaming(Streaming { joins: (1..pieces).collect(), ..body })
+}
+
+#[test]
+fn joined_events_are_shown_once_however_they_overlap_and_a_gap_before_them_is_filled() {
+    let letters = |from: u64, to: u64| {
+        let SessionBody::Streaming(body) = joined(from, to) else { panic!() };
+        body.delta
+    };
+    // What came joined, which of it was lost, and which numbers the engine gives for the gap.
+    for (came, given) in [
+        (vec![(1, 3), (2, 5), (5, 5), (4, 6)], None),
+        (vec![(1, 2), (5, 6)], Some((3, 4))),
+        (vec![(1, 2), (5, 8), (9, 9)], Some((3, 6))),
+        (vec![(1, 2), (4, 8)], Some((3, 9))),
+        (vec![(1, 1), (6, 7), (7, 9), (2, 4)], Some((5, 5))),
+    ] {
+        let mut b = Bench::new();
+        b.running("t1");
+        let base = b.seq;
+        for (first, last) in &came {
+            b.event_at(base + last, "t1", joined(base + first, base + last));
+        }
+        if let Some((first, last)) = given {
+            let event = |seq: u64| {
+                json!({"sessionId": SID, "seq": seq, "turnId": "t1", "type": "model.streaming",
+                "payload": {"kind": "text_delta", "delta": letters(seq, seq), "assistantMessageId": "m1"}})
+            };
+            let lost: Vec<_> = (base + first..=base + last).map(event).collect();
+            let token = b.open_call("session/events");
+            b.reply(token, Ok(json!({"events": lost})));
+        }
+        let last = came.iter().chain(&given).map(|it| it.1).max().unwrap();
+        assert_eq!(b.shown(), letters(base + 1, base + last), "{came:?} {given:?}");
+    }
+}
+
 #[test]
 fn a_gap_that_cannot_be_filled_does_not_stop_the_stream() {
     let mut b = Bench::new();

@@ -330,6 +330,7 @@ pub(super) fn text_body(text: &str) -> SessionBody {
         tool_name: None,
         input: None,
         error: None,
+        joins: Vec::new(),
     })
 }
 
