@@ -86,6 +86,15 @@ impl AppError {
         Self::new(ErrorKind::Usage, message)
     }
 
+    /// A file that was to be made could not be.
+    pub fn cannot_write_new(path: &std::path::Path, err: std::io::Error) -> Self {
+        let hint = match err.kind() {
+            std::io::ErrorKind::AlreadyExists => "name a file that is not there yet",
+            _ => "name a file in a directory that you can write to",
+        };
+        Self::failed(format!("cannot write {}", path.display())).caused_by(err).hint(hint)
+    }
+
     /// Adds something that the user can do.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {

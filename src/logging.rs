@@ -104,6 +104,10 @@ impl LogFile {
 
     fn open(&self) -> Option<RollingFileAppender> {
         private_dir(&self.dir).ok()?;
+        // Whoever else can write there could lead the log into another file.
+        if !is_ours_alone(&self.dir) {
+            return None;
+        }
         RollingFileAppender::builder()
             .rotation(Rotation::DAILY)
             .filename_prefix(PREFIX)
@@ -188,6 +192,14 @@ pub fn private_dir(dir: &Path) -> io::Result<()> {
     builder.create(dir)
 }
 
+/// Whether the directory is the user's and nobody else can write to it.
+pub fn is_ours_alone(dir: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let ours = rustix::process::geteuid().as_raw();
+    std::fs::metadata(dir)
+        .is_ok_and(|meta| meta.is_dir() && meta.uid() == ours && meta.mode() & 0o022 == 0)
+}
+
 /// Takes the log files away from everybody else: the appender creates them by the umask.
 fn make_private(dir: &Path) {
     #[cfg(unix)]
@@ -223,6 +235,17 @@ mod tests {
             .with_writer(LogFile::new(log_dir(state)));
         let subscriber = tracing_subscriber::registry().with(layer).with(filter(&env, false).0);
         tracing::subscriber::with_default(subscriber, f);
+    }
+
+    #[test]
+    fn where_others_can_write_nothing_is_logged() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let state = tempfile::tempdir().unwrap();
+        let dir = log_dir(state.path());
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o777)).unwrap();
+        log_with(&[], state.path(), || tracing::warn!(target: "zcode_acp", "hello"));
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
     }
 
     #[test]

@@ -9,6 +9,10 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
+/// Flags for opening a file that is to be written: a link at its place is not followed, and a pipe
+/// is not waited for.
+pub const NO_LINK: i32 = (OFlags::NOFOLLOW.bits() | OFlags::NONBLOCK.bits()).cast_signed();
+
 /// The text of a regular file of at most `max_bytes` bytes, without a byte order mark.
 ///
 /// # Errors
@@ -16,13 +20,19 @@ use rustix::fs::OFlags;
 /// As the system says, and when it is no regular file, too large, or no UTF-8.
 pub fn read(path: &Path, max_bytes: u64) -> io::Result<String> {
     let file = open(path, OFlags::NOCTTY)?;
-    if !file.metadata()?.is_file() {
+    let meta = file.metadata()?;
+    if !meta.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
+    let too_large = || io::Error::other(format!("larger than {}", size(max_bytes)));
+    if meta.len() > max_bytes {
+        return Err(too_large());
+    }
+    // It may grow meanwhile.
     let mut text = String::new();
     let read = file.take(max_bytes.saturating_add(1)).read_to_string(&mut text)?;
     if u64::try_from(read).unwrap_or(u64::MAX) > max_bytes {
-        return Err(io::Error::other(format!("larger than {}", size(max_bytes))));
+        return Err(too_large());
     }
     if text.starts_with('\u{feff}') {
         drop(text.drain(..'\u{feff}'.len_utf8()));

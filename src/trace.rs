@@ -11,6 +11,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use agent_client_protocol::{ConnectTo, Error as AcpError, Role, TransportFrame};
@@ -42,7 +43,14 @@ pub enum Direction {
 
 /// Where lines are recorded; cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Trace(Option<Arc<File>>);
+pub struct Trace(Option<Arc<Recorder>>);
+
+#[derive(Debug)]
+struct Recorder {
+    file: File,
+    /// Whether it was told that the file could not be written.
+    failed: AtomicBool,
+}
 
 #[derive(Serialize)]
 struct Entry<'a> {
@@ -65,17 +73,24 @@ impl Trace {
     pub fn open(path: &Path) -> io::Result<Self> {
         // A link could lead to a file that is worth more than a trace.
         let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-        let file = OpenOptions::new()
+        let opened = OpenOptions::new()
             .append(true)
             .create(true)
             .mode(0o600)
             .custom_flags(flags.bits().cast_signed())
-            .open(path)?;
-        // One that was there before may have been open to others.
-        if file.metadata()?.is_file() {
-            file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+            .open(path);
+        let not_regular = || io::Error::other("it is there and no regular file");
+        let file = opened.map_err(|err| match std::fs::symlink_metadata(path) {
+            // The system's words for a link or a pipe ("no such device") lead astray.
+            Ok(meta) if !meta.is_file() => not_regular(),
+            _ => err,
+        })?;
+        if !file.metadata()?.is_file() {
+            return Err(not_regular());
         }
-        Ok(Self(Some(Arc::new(file))))
+        // One that was there before may have been open to others.
+        file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+        Ok(Self(Some(Arc::new(Recorder { file, failed: AtomicBool::new(false) }))))
     }
 
     /// Whether the trace that was asked for can be written, before anything is begun that would
@@ -106,7 +121,7 @@ impl Trace {
 
     /// Records one line, written before this returns: what happened last is what matters most.
     pub fn record(&self, wire: Wire, dir: Direction, line: &str) {
-        let Some(file) = &self.0 else { return };
+        let Some(recorder) = &self.0 else { return };
         let line = crate::redact::text(line);
         let frame: Option<&RawValue> = serde_json::from_str(&line).ok();
         let t = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
@@ -116,7 +131,11 @@ impl Trace {
         };
         entry.push(b'\n');
         // A full disk must not end the session that is being looked into.
-        (&**file).write_all(&entry).ok();
+        if let Err(error) = (&recorder.file).write_all(&entry)
+            && !recorder.failed.swap(true, Ordering::Relaxed)
+        {
+            tracing::error!(%error, "the trace has gaps: it could not be written");
+        }
     }
 }
 
@@ -183,5 +202,22 @@ mod tests {
             &std::fs::metadata(&path).unwrap().permissions(),
         );
         assert_eq!((lines.len(), mode & 0o777), (2, 0o600));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_a_regular_file_is_written_and_no_link_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let precious = dir.path().join("precious");
+        std::fs::write(&precious, "precious").unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&precious, &link).unwrap();
+        let pipe = dir.path().join("pipe");
+        crate::small_file::make_pipe(&pipe);
+        for path in [link.as_path(), &pipe, Path::new("/dev/null"), dir.path()] {
+            let refused = Trace::open(path).unwrap_err().to_string();
+            assert_eq!(refused, "it is there and no regular file", "{path:?}");
+        }
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious");
     }
 }

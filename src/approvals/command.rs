@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::TIME_LIMIT;
-use super::store::{Record, Store, StoreError};
+use super::store::{OPEN, Record, Store, StoreError};
 use crate::cli::{ApprovalsArgs, ApprovalsCommand};
 use crate::config::Config;
 use crate::error::AppError;
@@ -16,14 +16,18 @@ use crate::printable;
 const MAX_SHOWN: usize = 2000;
 /// Digits of an id that have to be given.
 const MIN_ID: usize = 4;
+/// Why a question was closed by us.
+const GONE: &str = "the program that asked was killed";
 
 /// Runs the subcommand; `out` is standard output.
 pub fn run(config: &Config, args: &ApprovalsArgs, out: &mut dyn Write) -> Result<(), AppError> {
     let dir = args.dir.clone().unwrap_or_else(|| config.default_approval_dir.clone());
     let store = Store::open(&dir).map_err(|err| {
+        let name = dir.display();
         let hint = match err {
-            StoreError::NotPrivate { .. } => format!("chmod 700 {}", dir.display()),
-            _ => format!("make it with: mkdir -p -m 700 {}", dir.display()),
+            StoreError::NotPrivate { problem: OPEN, .. } => format!("chmod 700 {name}"),
+            StoreError::NotPrivate { .. } => "name a directory of your own with --dir".to_owned(),
+            _ => format!("make it with: mkdir -p -m 700 {name}"),
         };
         AppError::failed(format!("cannot use {}", dir.display())).caused_by(err).hint(hint)
     })?;
@@ -39,22 +43,31 @@ pub fn run(config: &Config, args: &ApprovalsArgs, out: &mut dyn Write) -> Result
     }
 }
 
-/// The questions that are open, and the files that nobody can read.
-fn pending(store: &Store) -> Result<(Vec<Record>, Vec<PathBuf>), AppError> {
+/// What lies in the directory.
+struct Questions {
+    open: Vec<Record>,
+    /// Closed just now: whoever asked was killed.
+    gone: Vec<Record>,
+    /// Files that nobody can read.
+    unreadable: Vec<PathBuf>,
+}
+
+fn look(store: &Store) -> Result<Questions, AppError> {
     let (mut records, unreadable) =
         store.list().map_err(|err| AppError::failed("cannot list the questions").caused_by(err))?;
+    let gone = records.extract_if(.., |record| store.close_if_gone(record)).collect();
     records.retain(|record| record.is_open(TIME_LIMIT));
-    Ok((records, unreadable))
+    Ok(Questions { open: records, gone, unreadable })
 }
 
 fn list(store: &Store, as_json: bool, out: &mut dyn Write) -> Result<(), AppError> {
-    let (records, unreadable) = pending(store)?;
+    let Questions { open, gone, unreadable } = look(store)?;
     let written = if as_json {
-        writeln!(out, "{}", serde_json::to_string(&records).unwrap_or_default())
-    } else if records.is_empty() && unreadable.is_empty() {
+        writeln!(out, "{}", serde_json::to_string(&open).unwrap_or_default())
+    } else if open.is_empty() && unreadable.is_empty() {
         writeln!(out, "nothing is waiting for an answer")
     } else {
-        records.iter().try_for_each(|record| {
+        open.iter().try_for_each(|record| {
             // Whoever allows it must have seen the whole of it.
             let (tool, input) = (printable::line(&record.tool_name), record.whole_input());
             let input = printable::line(&input);
@@ -73,6 +86,10 @@ fn list(store: &Store, as_json: bool, out: &mut dyn Write) -> Result<(), AppErro
         })
     };
     if !as_json {
+        for record in gone {
+            let tool = printable::line(&record.tool_name);
+            drop(writeln!(out, "{}  {tool}  closed as denied: {GONE}", record.id));
+        }
         for path in unreadable {
             drop(writeln!(out, "cannot be read: {}", printable::line(&path.display().to_string())));
         }
@@ -86,10 +103,13 @@ fn find(store: &Store, id: &str) -> Result<Record, AppError> {
     if id.len() < MIN_ID {
         return Err(AppError::usage(format!("{id:?} is no id: at least {MIN_ID} digits of one")));
     }
-    let mut matching = pending(store)?.0;
+    let Questions { open: mut matching, gone, .. } = look(store)?;
     matching.retain(|record| record.id.starts_with(id));
     match (matching.pop(), matching.is_empty()) {
         (Some(record), true) => Ok(record),
+        (None, _) if gone.iter().any(|record| record.id.starts_with(id)) => {
+            Err(AppError::failed(format!("{id} is closed as denied: {GONE}")))
+        }
         (None, _) => Err(AppError::failed(format!("no open question {id}"))
             .hint("list them with: zcode-acp approvals")),
         _ => Err(AppError::usage(format!("{id} stands for more than one question"))),

@@ -5,6 +5,7 @@
 //! `status` to `allow` or `deny` decides. Everything else, time, faults, a cancelled turn, is a
 //! deny. Called by `bridge::session` (asks) and by the `approvals` subcommand (lists, answers).
 
+mod asker;
 mod command;
 mod store;
 mod watch;

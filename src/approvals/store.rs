@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::asker::{self, Asker};
 use crate::small_file;
 
 /// Largest file that is read; a whole edited file can be in a payload.
@@ -17,6 +18,8 @@ const MAX_BYTES: u64 = 32 * 1024 * 1024;
 const MAX_BRIEF: usize = 400;
 /// Answered questions are kept so long, for whoever answered them, then swept.
 const KEPT: Duration = Duration::from_hours(24);
+/// What is wrong with a directory that can be mended.
+pub(super) const OPEN: &str = "others can write to it";
 
 /// One question as it lies in its file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -102,7 +105,7 @@ impl Store {
                 return Err(not_private("it belongs to another user"));
             }
             if meta.mode() & 0o022 != 0 {
-                return Err(not_private("others can write to it"));
+                return Err(not_private(OPEN));
             }
         }
         Ok(())
@@ -136,8 +139,9 @@ impl Store {
             via: None,
             note: None,
         };
+        let asker = Asker::stand(&self.dir, &record.id);
         self.write(&record.id, &serde_json::to_vec(&record)?)?;
-        Ok(Pending { store: self.clone(), id: record.id, open: true })
+        Ok(Pending { store: self.clone(), id: record.id, open: true, _asker: asker })
     }
 
     /// Reads one question.
@@ -209,12 +213,34 @@ impl Store {
         Ok(result?)
     }
 
-    /// Removes questions of long ago, also those whose asker was killed.
+    /// Closes a question whose asker was killed. Returns whether it was such a one.
+    pub(super) fn close_if_gone(&self, record: &Record) -> bool {
+        if record.status != "pending" || !asker::is_gone(&self.dir, &record.id) {
+            return false;
+        }
+        let closed = self.answer(&record.id, "deny", "zcode-acp", Some("whoever asked is gone"));
+        match closed {
+            Ok(_) => asker::forget(&self.dir, &record.id),
+            Err(err) => tracing::warn!(id = record.id, %err, "a question could not be closed"),
+        }
+        true
+    }
+
+    /// Removes questions of long ago, closes those whose asker was killed.
     fn sweep(&self) {
         let long_ago = now().saturating_sub(KEPT).as_secs_f64();
         for record in self.list().unwrap_or_default().0 {
             if record.created < long_ago {
                 drop(std::fs::remove_file(self.path(&record.id))); // another process may be first
+            } else {
+                self.close_if_gone(&record);
+            }
+        }
+        for entry in std::fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let id = name.to_str().and_then(asker::id_of);
+            if let Some(id) = id.filter(|id| !self.path(id).exists()) {
+                asker::forget(&self.dir, id);
             }
         }
     }
@@ -282,6 +308,8 @@ pub(super) struct Pending {
     store: Store,
     id: String,
     open: bool,
+    /// Dropped after the question is closed.
+    _asker: Option<Asker>,
 }
 
 impl Pending {

@@ -267,6 +267,61 @@ async fn the_subcommand_lists_and_answers() {
     assert_eq!(verdict, Verdict::Allow);
 }
 
+/// What a question and its asker look like after the asker was killed: the file lies there, the
+/// lock is free.
+fn killed(dir: &Path) -> String {
+    let store = Store::open(dir).unwrap();
+    let asked = store.create(&request()).unwrap();
+    let id = asked.id().to_owned();
+    let beside = dir.join(format!(".{id}.asker"));
+    let (question, asker) = (fs::read(dir.join(format!("{id}.json"))), fs::read(&beside));
+    drop(asked);
+    fs::write(dir.join(format!("{id}.json")), question.unwrap()).unwrap();
+    fs::write(&beside, asker.unwrap()).unwrap();
+    id
+}
+
+#[test]
+fn a_question_whose_asker_was_killed_is_closed_and_one_that_is_asked_is_not() {
+    let dir = private_dir();
+    let id = killed(dir.path());
+    let asked = Store::open(dir.path()).unwrap().create(&request()).unwrap();
+    // The next question sweeps before it is asked.
+    let record = Store::open(dir.path()).unwrap().read(&id).unwrap();
+    assert_eq!((record.status.as_str(), record.via.as_deref()), ("deny", Some("zcode-acp")));
+    assert!(!dir.path().join(format!(".{id}.asker")).exists());
+    let listed = command(dir.path(), None).unwrap();
+    assert!(listed.contains(asked.id()) && !listed.contains(&id), "{listed}");
+    assert!(dir.path().join(format!(".{}.asker", asked.id())).exists());
+    drop(asked);
+
+    let id = killed(dir.path());
+    let allow = ApprovalsCommand::Allow { id: id.clone(), note: None };
+    let refused = command(dir.path(), Some(allow)).unwrap_err().to_string();
+    assert!(refused.contains("was killed"), "{refused}");
+    assert!(command(dir.path(), None).unwrap().contains("nothing is waiting"));
+
+    let id = killed(dir.path());
+    let listed = command(dir.path(), None).unwrap();
+    assert!(listed.contains(&format!("{id}  Bash  closed as denied")), "{listed}");
+}
+
+#[test]
+fn an_asker_of_another_machine_or_of_another_program_is_not_judged() {
+    let dir = private_dir();
+    for asker in [Some("another machine"), None] {
+        let id = killed(dir.path());
+        let beside = dir.path().join(format!(".{id}.asker"));
+        match asker {
+            Some(name) => fs::write(&beside, name).unwrap(),
+            None => fs::remove_file(&beside).unwrap(),
+        }
+        assert!(command(dir.path(), None).unwrap().contains(&id), "{asker:?}");
+        let allow = ApprovalsCommand::Allow { id, note: None };
+        command(dir.path(), Some(allow)).unwrap();
+    }
+}
+
 #[test]
 fn nothing_is_hidden_from_whoever_is_to_allow_it() {
     let dir = private_dir();

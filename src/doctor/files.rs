@@ -9,7 +9,7 @@ use crate::logging;
 const GROUP: &str = "files";
 
 /// Variables of ours that mean something; others that begin so are typing mistakes.
-const KNOWN_VARIABLES: &[&str] = &[
+pub(super) const KNOWN_VARIABLES: &[&str] = &[
     "ZCODE_ACP_APPROVAL_BRIDGE",
     "ZCODE_ACP_APPROVAL_DIR",
     "ZCODE_ACP_AUTO_COMPACT_THRESHOLD",
@@ -191,6 +191,12 @@ fn log(config: &Config) -> Check {
             "use off, error, warn, info, debug, trace, or target=level, …",
         ),
         None => match logging::private_dir(&dir).and_then(|()| super::engine::usable_dir(&dir)) {
+            Ok(()) if !logging::is_ours_alone(&dir) => Check::problem(
+                GROUP,
+                "log",
+                format!("others can write to {}; nothing is logged", dir.display()),
+                format!("chmod 700 {}", dir.display()),
+            ),
             Ok(()) => Check::ok(GROUP, "log", format!("{} ({} KiB)", dir.display(), bytes / 1024)),
             Err(err) => Check::problem(
                 GROUP,

@@ -60,11 +60,7 @@ fn write_bundle(
     out: &mut dyn Write,
 ) -> Result<(), AppError> {
     let text = bundle::text(config, page);
-    bundle::write(path, &text).map_err(|err| {
-        AppError::failed(format!("cannot write {}", path.display()))
-            .caused_by(err)
-            .hint("name a file that is not there yet")
-    })?;
+    bundle::write(path, &text).map_err(|err| AppError::cannot_write_new(path, err))?;
     writeln!(out, "\nwrote {} (secrets removed; read it before you post it)", path.display())
         .map_err(|err| AppError::failed("cannot write").caused_by(err))
 }

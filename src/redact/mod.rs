@@ -29,8 +29,25 @@ const SECRET_NAMES: &[&str] = &[
     "devicemid",
 ];
 /// A name that ends so (lower case, without `_` and `-`) has a secret value.
-const SECRET_ENDINGS: &[&str] =
-    &["apikey", "token", "secret", "password", "privatekey", "accesskey", "secretkey", "jwt"];
+const SECRET_ENDINGS: &[&str] = &[
+    "apikey",
+    "token",
+    "secret",
+    "password",
+    "passphrase",
+    "privatekey",
+    "accesskey",
+    "secretkey",
+    "signingkey",
+    "encryptionkey",
+    "masterkey",
+    "authkey",
+    "barkkey",
+    "jwt",
+];
+/// Names whose value is a secret in the query of a URL, and elsewhere is prose.
+const QUERY_NAMES: &[&str] =
+    &["key", "sig", "signature", "auth", "code", "pass", "pwd", "ticket", "otp"];
 /// Names that only look secret.
 const HARMLESS_NAMES: &[&str] = &["progresstoken", "nexttoken", "continuationtoken", "pagetoken"];
 /// Words that start a secret, and how many secret characters must follow at least.
@@ -41,10 +58,22 @@ const SHAPES: &[(&str, usize)] = &[
     ("ghp_", 16),
     ("gho_", 16),
     ("ghs_", 16),
+    ("ghu_", 16),
+    ("ghr_", 16),
     ("github_pat_", 16),
     ("glpat-", 16),
     ("xoxb-", 10),
     ("xoxp-", 10),
+    ("xapp-", 10),
+    ("hf_", 16),
+    ("npm_", 16),
+    ("pypi-", 16),
+    ("gsk_", 16),
+    ("xai-", 16),
+    ("nvapi-", 16),
+    ("rk_live_", 16),
+    ("ya29.", 16),
+    ("SG.", 20),
     ("AKIA", 16),
     ("AIza", 30),
     ("eyJ", 20),
@@ -169,6 +198,16 @@ fn shape(at: usize, rest: &str, word: &str) -> Option<Secret> {
         return (value.len() > token.len() && len >= 8 && looks_random(token.get(..len)?))
             .then_some(Secret { start, end: start + len, json: BARE });
     }
+    if word.eq_ignore_ascii_case("basic") {
+        let token = rest.get(word.len()..)?.strip_prefix(' ')?;
+        let len = secret_len(token);
+        let start = at + word.len() + 1;
+        return is_base64(token.get(..len)?).then_some(Secret {
+            start,
+            end: start + len,
+            json: BARE,
+        });
+    }
     for (prefix, least) in SHAPES {
         if let Some(tail) = rest.strip_prefix(prefix) {
             let len = secret_len(tail);
@@ -201,9 +240,24 @@ fn looks_random(token: &str) -> bool {
         || token.len() >= 24
 }
 
+/// Whether this is user and password as HTTP encodes them; "basic understanding" is not.
+fn is_base64(token: &str) -> bool {
+    let digits = token.bytes().any(|b| b.is_ascii_digit());
+    token.len() >= 12 && (token.ends_with('=') || (token.len() >= 20 && digits))
+}
+
+/// `?key=` and the like in a URL; `&` may be escaped, as some write it in JSON.
+fn is_in_query(input: &str, at: usize, word: &str) -> bool {
+    let before = input.get(..at).unwrap_or_default();
+    let name = if before.ends_with('\\') { word.strip_prefix("u0026") } else { Some(word) };
+    let name = name.filter(|name| name.len() < word.len() || before.ends_with(['?', '&', ';']));
+    name.is_some_and(|name| QUERY_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name)))
+        && input.get(at + word.len()..).is_some_and(|rest| rest.starts_with('='))
+}
+
 /// `name: value` in any of its spellings, where the name says secret.
 fn named_value(input: &str, at: usize, word: &str) -> Option<Secret> {
-    if !is_secret_name(word) {
+    if !is_secret_name(word) && !is_in_query(input, at, word) {
         return None;
     }
     // Headers and environments are lists; the words alone are prose.
@@ -336,6 +390,10 @@ fn bare(start: usize, value: &str, name: &str) -> Option<Secret> {
         })
         .unwrap_or(value.len());
     let word = value.get(..end)?;
+    // A backslash before a quote is the quote's, where this stands inside a JSON string.
+    let quoted = value.get(end..).is_some_and(|rest| rest.starts_with('"'));
+    let word = if quoted { word.trim_end_matches('\\') } else { word };
+    let end = word.len();
     let nothing = matches!(word, "" | "null" | "true" | "false" | "None" | MARK);
     (!nothing).then_some(Secret { start, end: start + end, json: BARE })
 }

@@ -44,11 +44,34 @@ fn headers_variables_and_debug_output_lose_their_value() {
     check("ZCODE_ACP_REMOTE_TOKEN='a b' X=1", "ZCODE_ACP_REMOTE_TOKEN='[redacted]' X=1");
     check("Auth { api_key: Some(\"abc\"), n: 1 }", "Auth { api_key: Some(\"[redacted]\"), n: 1 }");
     check("https://h/p?access_token=abc&x=1", "https://h/p?access_token=[redacted]&x=1");
+    check(
+        "https://h/?key=abc&x=1 and ?a=1&sig=abc",
+        "https://h/?key=[redacted]&x=1 and ?a=1&sig=[redacted]",
+    );
+    check(
+        r#"{"u":"https://h/?x=1\u0026key=abc"}"#,
+        r#"{"u":"https://h/?x=1\u0026key=[redacted]"}"#,
+    );
+    check(
+        "passphrase=abc ZCODE_ACP_PUSH_BARK_KEY=abc",
+        "passphrase=[redacted] ZCODE_ACP_PUSH_BARK_KEY=[redacted]",
+    );
     check("--password hunter2", "--password hunter2"); // no separator: not told apart from prose
 }
 
 #[test]
+fn a_value_before_an_escaped_quote_leaves_the_quote_escaped() {
+    check(
+        r#"{"t":"see \"https://h/?token=abc\" now"}"#,
+        r#"{"t":"see \"https://h/?token=[redacted]\" now"}"#,
+    );
+    check(r#"{"t":"\"Authorization: Basic abc\""}"#, r#"{"t":"\"Authorization: [redacted]\""}"#);
+}
+
+#[test]
 fn secrets_are_known_by_their_shape() {
+    check("curl -u, Basic dXNlcjpwYXNzd29yZA== ok", "curl -u, Basic [redacted] ok");
+    check("hf_AbCdEfGhIjKlMnOpQrSt npm_0123456789abcdefgh", "[redacted] [redacted]");
     check("got enc:v1:AbC+/= there", "got [redacted] there");
     check("with bearer AbC123-xyz now", "with bearer [redacted] now");
     check("key sk-ant-0123456789abcdef.", "key [redacted]");
@@ -65,6 +88,7 @@ fn ordinary_text_is_left_alone_and_not_copied() {
     for line in [
         r#"{"usage":{"inputTokens":1,"totalTokens":2,"tokens":3},"maxTokens":4}"#,
         "the bearer of this letter; sk-8 is short; token budget 5",
+        "a basic understanding; key=value, code: 5; if (a && key == 1) {}",
         r#"{"progressToken":"p1","token":null}"#,
         "----- BEGIN OF TEXT -----",
         "日本語 eyJ 🙂",

@@ -11,10 +11,13 @@ use std::time::Duration;
 use crate::cli::{ReplayArgs, ReplaySide};
 use crate::config::Config;
 use crate::error::AppError;
+use crate::small_file;
 use player::{Player, Side, Step};
 
 /// Longest line that is read; an engine's history may be large.
 const MAX_LINE: u64 = 128 * 1024 * 1024;
+/// Largest trace that is played; all of it is in memory meanwhile.
+const MAX_TRACE: u64 = 256 * 1024 * 1024;
 /// No pause of a replay is longer.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
@@ -29,21 +32,27 @@ pub fn run(args: &ReplayArgs) -> Result<(), AppError> {
         .map_err(|err| AppError::failed("the replay ended").caused_by(err))
 }
 
-/// Whether the trace that is to be the engine can be played, before anything is begun.
+/// Whether the trace that is to be the engine can be played, before anything is begun. It is looked
+/// through, not taken apart: the engine's part is played by another process.
 ///
 /// # Errors
 /// Usage, with the file and what is wrong with it.
 pub fn check(config: &Config) -> Result<(), AppError> {
-    config.engine.replay.as_ref().map_or(Ok(()), |file| load(file, Side::Engine).map(drop))
+    let Some(file) = &config.engine.replay else { return Ok(()) };
+    player::check(&read(file)?, Side::Engine).map_err(|problem| no_trace(file, &problem))
 }
 
 fn load(file: &Path, side: Side) -> Result<Player, AppError> {
-    let name = file.display();
-    let text = std::fs::read_to_string(file)
-        .map_err(|err| AppError::usage(format!("cannot read {name}")).caused_by(err))?;
-    Player::new(&text, side).map_err(|problem| {
-        AppError::usage(format!("{name}: {problem}")).hint("record one with --trace FILE")
-    })
+    Player::new(&read(file)?, side).map_err(|problem| no_trace(file, &problem))
+}
+
+fn read(file: &Path) -> Result<String, AppError> {
+    small_file::read(file, MAX_TRACE)
+        .map_err(|err| AppError::usage(format!("cannot read {}", file.display())).caused_by(err))
+}
+
+fn no_trace(file: &Path, problem: &str) -> AppError {
+    AppError::usage(format!("{}: {problem}", file.display())).hint("record one with --trace FILE")
 }
 
 fn play(

@@ -5,9 +5,12 @@
 //! A message is played as soon as the last thing that came before it in the trace has come. A peer
 //! that leaves something out is not waited for once it has gone further.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 /// Which side is played.
@@ -15,6 +18,59 @@ use serde_json::{Map, Value, json};
 pub(super) enum Side {
     Engine,
     Agent,
+}
+
+impl Side {
+    /// Its wire, and the direction of what it says there.
+    fn wire(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Engine => ("engine", "in"),
+            Self::Agent => ("acp", "out"),
+        }
+    }
+}
+
+/// A line of a trace; its message stays text until it is needed.
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(default)]
+    t: u64,
+    #[serde(borrow, default)]
+    wire: Cow<'a, str>,
+    #[serde(borrow, default)]
+    dir: Cow<'a, str>,
+    #[serde(borrow, default)]
+    frame: Option<&'a RawValue>,
+}
+
+/// The messages of a side's wire: when, whether it was the side's own, and the message.
+fn messages(
+    text: &str,
+    side: Side,
+) -> impl Iterator<Item = Result<(u64, bool, &RawValue), String>> {
+    let (wire, own) = side.wire();
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines.filter_map(move |(n, line)| match serde_json::from_str::<Line<'_>>(line) {
+        Err(err) => Some(Err(format!("line {} is no trace: {err}", n + 1))),
+        Ok(line) if line.wire != wire => None,
+        Ok(line) => {
+            let frame = line.frame.filter(|frame| frame.get().starts_with('{'))?;
+            Some(Ok((line.t, line.dir == own, frame)))
+        }
+    })
+}
+
+/// Whether a trace can be played, without taking its messages apart.
+pub(super) fn check(text: &str, side: Side) -> Result<(), String> {
+    let mut any = false;
+    for message in messages(text, side) {
+        any |= message?.1;
+    }
+    if any { Ok(()) } else { Err(nothing_of(side)) }
+}
+
+fn nothing_of(side: Side) -> String {
+    format!("nothing of the {} wire is in it", side.wire().0)
 }
 
 /// A message to send, and how long after the one before it was sent then.
@@ -49,26 +105,14 @@ pub(super) struct Player {
 impl Player {
     /// Reads a trace; the other wire's lines are left out.
     pub(super) fn new(text: &str, side: Side) -> Result<Self, String> {
-        let (wire, ours) = match side {
-            Side::Engine => ("engine", "in"),
-            Side::Agent => ("acp", "out"),
-        };
         let mut entries = Vec::new();
-        for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let mut line: Value = serde_json::from_str(line)
-                .map_err(|err| format!("line {} is no trace: {err}", n + 1))?;
-            let of = |key: &str| line.get(key).and_then(Value::as_str).unwrap_or_default();
-            if of("wire") != wire {
-                continue;
-            }
-            let (ours, at) = (of("dir") == ours, line.get("t").and_then(Value::as_u64));
-            if let Some(message) = line.get_mut("frame").filter(|frame| frame.is_object()) {
-                let message = message.take();
-                entries.push(Entry { at: at.unwrap_or_default(), ours, message, done: false });
-            }
+        for found in messages(text, side) {
+            let (at, ours, frame) = found?;
+            let message = serde_json::from_str(frame.get()).map_err(|err| err.to_string())?;
+            entries.push(Entry { at, ours, message, done: false });
         }
         if entries.iter().all(|entry| !entry.ours) {
-            return Err(format!("nothing of the {wire} wire is in it"));
+            return Err(nothing_of(side));
         }
         let (ids, texts) = (HashMap::new(), HashMap::new());
         Ok(Self { entries, side, next: 0, ids, texts })
@@ -324,7 +368,14 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_trace_is_said_so() {
-        assert!(Player::new("{}\nnot json", Side::Engine).unwrap_err().contains("line 2"));
-        assert!(Player::new(&trace(&[]), Side::Agent).unwrap_err().contains("acp"));
+        let is_none = |text: &str, side, why: &str| {
+            assert!(Player::new(text, side).unwrap_err().contains(why), "{why}");
+            assert!(check(text, side).unwrap_err().contains(why), "{why}");
+        };
+        is_none("{}\nnot json", Side::Engine, "line 2");
+        is_none("5", Side::Engine, "line 1");
+        is_none(&trace(&[]), Side::Agent, "acp");
+        let theirs = trace(&[("out", json!({"id": 1, "method": "create"}))]);
+        is_none(&theirs, Side::Engine, "nothing of the engine wire");
     }
 }

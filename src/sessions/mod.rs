@@ -52,11 +52,8 @@ pub fn run(config: Config, args: &SessionsArgs, out: &mut dyn Write) -> Result<(
             match output {
                 None => write(out, &text),
                 Some(path) => {
-                    export::write_new(&path, &text).map_err(|err| {
-                        AppError::failed(format!("cannot write {}", path.display()))
-                            .caused_by(err)
-                            .hint("name a file that is not there yet")
-                    })?;
+                    export::write_new(&path, &text)
+                        .map_err(|err| AppError::cannot_write_new(&path, err))?;
                     write(out, &format!("wrote {}\n", path.display()))
                 }
             }

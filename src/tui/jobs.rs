@@ -4,6 +4,7 @@
 //! newer one makes needless stops. Called by the application loop.
 
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -142,6 +143,7 @@ fn write(target: &Path, text: &str) -> String {
     let written = std::fs::OpenOptions::new()
         .write(true)
         .create_new(true)
+        .mode(0o600)
         .open(target)
         .and_then(|mut file| file.write_all(text.as_bytes()));
     match written {

@@ -9,6 +9,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::model::transcript::body::{SpillKey, SpillWrite};
+use crate::small_file::NO_LINK;
 
 /// Bytes of one text that are read at once.
 const MAX_READ: u64 = 64 * 1024 * 1024;
@@ -47,6 +48,7 @@ impl SpillStore {
                 .append(true)
                 .create(true)
                 .mode(0o600)
+                .custom_flags(NO_LINK)
                 .open(self.file(write.key))?;
             file.write_all(write.text.as_bytes())?;
         }

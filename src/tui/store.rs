@@ -12,9 +12,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::model::Draft;
 use super::model::composer::Chip;
+use crate::small_file::{self, NO_LINK};
 
 /// Prompts kept in the file; it is cut back to these when it has twice as many.
 const HISTORY_LIMIT: usize = 1000;
+/// Largest file that is read; a draft may hold what was pasted.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The files of one working directory.
 #[derive(Debug, Clone)]
@@ -37,7 +40,7 @@ impl Store {
 
     /// Reads the prompts sent from here, oldest first.
     pub fn history(&self) -> Vec<String> {
-        let Ok(text) = fs::read_to_string(self.history_file()) else { return Vec::new() };
+        let Ok(text) = small_file::read(&self.history_file(), MAX_BYTES) else { return Vec::new() };
         let mut prompts: Vec<String> =
             text.lines().filter_map(|line| serde_json::from_str::<String>(line).ok()).collect();
         if prompts.len() > 2 * HISTORY_LIMIT {
@@ -57,6 +60,7 @@ impl Store {
             .create(true)
             .append(true)
             .mode(0o600)
+            .custom_flags(NO_LINK)
             .open(self.history_file())?;
         // One write, so that two terminals in one directory do not mix their lines.
         file.write_all((json!(prompt).to_string() + "\n").as_bytes())
@@ -64,7 +68,8 @@ impl Store {
 
     /// Reads the draft that was left here.
     pub fn draft(&self) -> Option<Draft> {
-        let value: Value = serde_json::from_slice(&fs::read(self.draft_file()).ok()?).ok()?;
+        let value: Value =
+            serde_json::from_str(&small_file::read(&self.draft_file(), MAX_BYTES).ok()?).ok()?;
         let text = |v: &Value, k: &str| v.get(k).and_then(Value::as_str).map(str::to_owned);
         let list = |k: &str| value.get(k).and_then(Value::as_array).cloned().unwrap_or_default();
         let texts = |k: &str| -> Vec<String> {
@@ -116,8 +121,9 @@ impl Store {
 /// Writes beside the file and renames, so that a kill in between leaves the old one whole.
 fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
-    let mut file =
-        fs::OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&beside)?;
+    let mut options = fs::OpenOptions::new();
+    options.create(true).truncate(true).write(true).mode(0o600).custom_flags(NO_LINK);
+    let mut file = options.open(&beside)?;
     file.write_all(bytes)?;
     drop(file);
     fs::rename(&beside, path)
@@ -148,6 +154,28 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         here.set_draft(&Draft::default()).unwrap();
         assert_eq!(here.draft(), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_pipe_is_not_waited_for_and_a_link_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let s = Store::new(dir.path(), Path::new("/a"));
+        s.make_dir().unwrap();
+        small_file::make_pipe(&s.history_file());
+        small_file::make_pipe(&s.draft_file());
+        assert!(s.history().is_empty() && s.draft().is_none());
+        assert!(s.add_history("x").is_err());
+
+        let precious = dir.path().join("precious");
+        fs::write(&precious, "precious").unwrap();
+        fs::remove_file(s.history_file()).unwrap();
+        for file in [s.history_file(), s.draft_file().with_extension("new")] {
+            std::os::unix::fs::symlink(&precious, file).unwrap();
+        }
+        assert!(s.add_history("x").is_err());
+        assert!(s.set_draft(&Draft { text: "x".into(), ..Draft::default() }).is_err());
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
     }
 
     #[test]

@@ -15,10 +15,12 @@
 #![allow(dead_code, reason = "the terminal's tests come with the terminal")]
 
 mod accounts;
+mod approvals;
 mod cli;
 mod corpus;
 mod doctor;
 mod endurance;
+mod files;
 mod foreign;
 mod keys;
 mod listing;
@@ -27,6 +29,7 @@ mod packaging;
 mod readme;
 mod replay;
 mod run;
+mod secrets;
 mod serve;
 mod sessions;
 mod settings;

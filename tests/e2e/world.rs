@@ -115,6 +115,7 @@ impl World {
 }
 
 /// How a run ended.
+#[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,

@@ -202,9 +202,11 @@ fn balance_url(env: &Env) -> String {
     format!("{base}{mark}app_version={APP_VERSION}")
 }
 
+/// Without the user and the password that an address may have.
 fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.split('/').next().unwrap_or(rest)
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
 /// The body of a good answer. What the service says of a failure is not repeated: it may quote.

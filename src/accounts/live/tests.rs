@@ -143,6 +143,12 @@ async fn nobody_listening_is_a_problem_in_words() {
     drop(free);
     let live = Live::ask(&signed_in(), &env(&base), false).await;
     assert!(live.problems.iter().all(|p| p.contains("cannot be reached")), "{:?}", live.problems);
+    let with_password = base.replace("http://", "http://user:planted@");
+    let live = Live::ask(&signed_in(), &env(&with_password), false).await;
+    assert!(!live.problems.is_empty());
+    for problem in &live.problems {
+        assert!(problem.starts_with("127.0.0.1:") && !problem.contains("planted"), "{problem}");
+    }
     let nothing_on_path: Env = [("PATH", "/nowhere")].into_iter().collect();
     let live = Live::ask(&signed_in(), &nothing_on_path, false).await;
     assert!(

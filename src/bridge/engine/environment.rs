@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::accounts;
 use crate::config::{Config, Env};
+use crate::{accounts, redact};
 
 /// A socket path may have 103 bytes; the engine appends `/znr-<uuid>.sock`, 46 of them.
 const MAX_TMPDIR: usize = 103 - 46;
@@ -19,6 +19,8 @@ const DEFAULT_MODEL: &str = "GLM-5.3";
 /// The whole environment for a real engine.
 pub(super) fn for_engine(config: &Config, table: Option<&Path>) -> Vec<(OsString, OsString)> {
     let mut vars = Vars(config.env.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect());
+    // The TypeScript bridge's hub and its messages have secrets that are no engine's business.
+    vars.0.retain(|(name, _)| !name.to_str().is_some_and(is_secret_of_a_bridge));
     let home = &config.zcode_home;
     if let Some(table) = table {
         vars.set("ZCODE_BUILTIN_PROVIDER_CONFIG_FILE", table);
@@ -40,6 +42,11 @@ pub(super) fn for_engine(config: &Config, table: Option<&Path>) -> Vec<(OsString
         vars.set("TMPDIR", short);
     }
     vars.0
+}
+
+fn is_secret_of_a_bridge(name: &str) -> bool {
+    name.starts_with("ZCODE_ACP_PUSH_")
+        || (name.starts_with("ZCODE_ACP_") && redact::is_secret_name(name))
 }
 
 struct Vars(Vec<(OsString, OsString)>);
@@ -207,6 +214,19 @@ mod tests {
         "off": {"enabled": false, "options": {"apiKey": "no", "baseURL": "no"}, "models": {"no": {}}},
         "on": {"options": {"apiKey": "key", "baseURL": "https://model.example"}, "models": {"first": {}, "second": {}}}
     }}"#;
+
+    #[test]
+    fn a_bridges_own_secrets_are_not_handed_to_the_engine() {
+        let names = ["ZCODE_ACP_REMOTE_TOKEN", "ZCODE_ACP_PUSH_SECRET", "ZCODE_ACP_PUSH_CORP"];
+        let mut env: Vec<(&str, &str)> = names.iter().map(|name| (*name, "x")).collect();
+        env.extend([("GITHUB_TOKEN", "users own"), ("ZCODE_ACP_LOG", "info")]);
+        let vars = Machine::new().vars(&env);
+        for name in names {
+            assert_eq!(value(&vars, name), None, "{name}");
+        }
+        assert_eq!(value(&vars, "GITHUB_TOKEN"), Some("users own"));
+        assert_eq!(value(&vars, "ZCODE_ACP_LOG"), Some("info"));
+    }
 
     #[test]
     fn an_engine_with_a_provider_table_is_told_of_it_and_gets_no_key() {

@@ -244,6 +244,15 @@ const FAULTS: &[Fault] = &[
         &["nothing is logged"],
     ),
     (
+        "the log's directory is open to others",
+        |m| {
+            drop(m.directory("state", 0o700));
+            drop(m.directory("state/log", 0o777));
+        },
+        "problem log: others can write to ",
+        &["nothing is logged", "chmod 700 "],
+    ),
+    (
         "the log's filter is wrong",
         |m| m.set("ZCODE_ACP_LOG", "a=b=c"),
         "warning log: ZCODE_ACP_LOG=a=b=c",

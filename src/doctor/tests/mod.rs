@@ -79,6 +79,58 @@ fn an_engine_that_answers_is_ok_and_one_that_does_not_is_a_problem() {
 }
 
 #[test]
+fn the_report_tells_no_setting_and_no_variable_that_is_not_known() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join(".config/zcode-acp");
+    fs::create_dir_all(&dir).unwrap();
+    let settings = r#"{"session": {"mode": "plan", "other": "planted"}, "tui": {"mouse": false},
+        "push": {"corp": "planted", "list": ["planted"]}, "unknown": "planted"}"#;
+    let env = [
+        ("PATH", "/nowhere"),
+        ("ZCODE_ACP_MODE", "plan"),
+        ("ZCODE_ACP_PUSH_CORP", "planted"),
+        ("ZCODE_ACP_NEW", "planted"),
+        ("ZCODE_NEW", "planted"),
+        ("SSH_AUTH_SOCK", "planted"),
+    ];
+    for (text, has) in [(settings, "\"mouse\": false"), ("{planted", "8 bytes that are no JSON")] {
+        fs::write(dir.join("config.json"), text).unwrap();
+        let path = home.path().join("report.md");
+        let _page = doctor(
+            &config(home.path(), &env),
+            &DoctorArgs { bundle: Some(path.clone()), no_probe: true, ..DoctorArgs::default() },
+        );
+        let report = fs::read_to_string(&path).unwrap();
+        assert!(!report.contains("planted"), "{report}");
+        assert!(report.contains(has) && report.contains("ZCODE_ACP_MODE=plan"), "{report}");
+        assert!(report.contains("ZCODE_ACP_PUSH_CORP is set"), "{report}");
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_report_takes_the_end_of_a_regular_log_and_waits_for_no_pipe() {
+    let home = tempfile::tempdir().unwrap();
+    let log = home.path().join("state/log");
+    fs::create_dir_all(&log).unwrap();
+    fs::write(log.join("zcode-acp.2026-01-01.log"), "early ".repeat(20_000) + "last").unwrap();
+    fs::write(home.path().join("elsewhere"), "precious").unwrap();
+    let link = log.join("zcode-acp.2026-01-03.log");
+    std::os::unix::fs::symlink(home.path().join("elsewhere"), link).unwrap();
+    crate::small_file::make_pipe(&log.join("zcode-acp.2026-01-02.log"));
+    let state = home.path().join("state");
+    let env = [("PATH", "/nowhere"), ("ZCODE_ACP_STATE_DIR", state.to_str().unwrap())];
+    let config = config(home.path(), &env);
+    let path = home.path().join("report.md");
+    let args = DoctorArgs { bundle: Some(path.clone()), no_probe: true, ..DoctorArgs::default() };
+    let _page = doctor(&config, &args);
+    let report = fs::read_to_string(&path).unwrap();
+    assert!(report.contains("early last") && !report.contains("precious"), "{report}");
+    assert!(report.len() < 70_000, "{}", report.len());
+}
+
+#[test]
 fn the_report_has_no_secret_and_no_user_name_and_overwrites_nothing() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join(".config/zcode-acp");

@@ -12,11 +12,15 @@ use rustix::process::{Pid, Signal};
 
 use super::{App, Dirty};
 use crate::process::{self, ChildSpec};
+use crate::small_file;
 use crate::tui::editor;
 use crate::tui::model::login::LoginProgram;
 use crate::tui::model::transcript::source;
 use crate::tui::msg::Msg;
 use crate::tui::terminal::reader::Reader;
+
+/// Largest text that is taken back from an editor.
+const MAX_EDITED: u64 = 64 * 1024 * 1024;
 
 /// Who has the terminal.
 pub(super) enum Guest {
@@ -186,7 +190,7 @@ impl App {
         is_draft: bool,
     ) -> io::Result<()> {
         self.take_back()?;
-        let text = std::fs::read_to_string(file);
+        let text = small_file::read(file, MAX_EDITED);
         std::fs::remove_file(file).ok();
         match (status, text) {
             (Ok(status), Ok(text)) if status.success() => {

@@ -1,14 +1,18 @@
 //! `fs/read_text_file` and `fs/write_text_file`, inside the session's roots.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::Responder;
+use rustix::fs::OFlags;
 use serde_json::{Value, json};
 
 use super::connection::respond;
 use super::roots::Roots;
+use crate::small_file;
 
 /// Largest file that is read for an agent.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
@@ -53,16 +57,24 @@ fn read_file(roots: &Roots, params: &Value) -> Result<Value, Error> {
     let path = path_of(params)?;
     let text = (|| {
         let real = roots.resolve(path)?;
-        let size = std::fs::metadata(&real)?.len();
+        let mut file = regular(small_file::open(&real, OFlags::empty())?)?;
+        let size = file.metadata()?.len();
         if size > MAX_FILE {
             return Err(io::Error::other(format!("the file has {size} bytes, which is too large")));
         }
-        std::fs::read_to_string(&real)
+        let mut text = String::new();
+        (&mut file).take(MAX_FILE).read_to_string(&mut text)?;
+        Ok(text)
     })()
     .map_err(|e| to_error(path, &e))?;
     let number =
         |k: &str| params.get(k).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
     Ok(json!({"content": cut(&text, number("line"), number("limit"))}))
+}
+
+/// A pipe would be waited for, a device has no end.
+fn regular(file: File) -> io::Result<File> {
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("no regular file")) }
 }
 
 /// Lines from `line` (counted from 1), at most `limit`, with their line ends.
@@ -89,7 +101,12 @@ fn write_file(roots: &Roots, params: &Value) -> Result<Value, Error> {
         }
         // Between the look and the write a link might have been put there.
         let real = roots.resolve(&real)?;
-        std::fs::write(real, content)
+        // A pipe that nobody reads would be waited for.
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).custom_flags(small_file::NO_LINK);
+        let mut file = regular(options.open(real)?)?;
+        file.set_len(0)?;
+        file.write_all(content.as_bytes())
     })()
     .map_err(|e| to_error(path, &e))?;
     Ok(json!({}))
@@ -97,6 +114,8 @@ fn write_file(roots: &Roots, params: &Value) -> Result<Value, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileTypeExt as _;
+
     use super::*;
 
     #[test]
@@ -105,6 +124,21 @@ mod tests {
         assert_eq!(cut("a\nb\nc\n", Some(3), None), "c\n");
         assert_eq!(cut("a\nb", None, None), "a\nb");
         assert_eq!(cut("a\nb", Some(9), Some(1)), "");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_pipe_or_a_device_is_neither_read_nor_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = Roots::new(dir.path());
+        let pipe = dir.path().join("pipe");
+        small_file::make_pipe(&pipe);
+        for path in [pipe.as_path(), dir.path()] {
+            let params = json!({"path": path, "content": "x"});
+            assert!(read_file(&roots, &params).is_err(), "{path:?}");
+            assert!(write_file(&roots, &params).is_err(), "{path:?}");
+        }
+        assert!(std::fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
     }
 
     #[test]

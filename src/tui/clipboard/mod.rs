@@ -17,6 +17,7 @@ use std::time::Duration;
 use base64::Engine as _;
 
 use crate::process::{self, ChildSpec};
+use crate::small_file::NO_LINK;
 
 /// Bytes of base64 that terminals are known to take in one OSC 52; larger ones are cut or dropped.
 const OSC52_CAP: usize = 100_000;
@@ -424,6 +425,7 @@ impl Clipboard {
             .create(true)
             .truncate(true)
             .mode(0o600)
+            .custom_flags(NO_LINK)
             .open(&self.file)?;
         file.write_all(text.as_bytes())
     }

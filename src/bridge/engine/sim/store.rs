@@ -145,8 +145,11 @@ impl Store {
     }
 }
 
+/// Largest session that is read.
+const MAX_BYTES: u64 = 512 * 1024 * 1024;
+
 fn read(path: &Path) -> Option<Stored> {
-    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    serde_json::from_str(&crate::small_file::read(path, MAX_BYTES).ok()?).ok()
 }
 
 /// A file name that holds any id: what is unusual in it is written as `%xx`.
