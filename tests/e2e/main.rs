@@ -28,6 +28,7 @@ mod modes;
 mod packaging;
 mod readme;
 mod replay;
+mod resume;
 mod run;
 mod secrets;
 mod serve;

@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::error::{EngineError, RpcError};
 use super::event::{EngineEvent, EngineExit, WireId};
+use super::verdict::Verdict;
 use super::wire;
 use crate::accounts::LiveAnswers;
 
@@ -56,6 +57,7 @@ pub struct EngineHandle {
     ids: Arc<AtomicU64>,
     generation: u64,
     table: Option<Arc<Path>>,
+    v4: Verdict,
 }
 
 impl EngineHandle {
@@ -66,7 +68,14 @@ impl EngineHandle {
         table: Option<PathBuf>,
     ) -> Self {
         let ids = Arc::new(AtomicU64::new(FIRST_ID));
-        Self { commands, exit, ids, generation, table: table.map(Arc::from) }
+        Self {
+            commands,
+            exit,
+            ids,
+            generation,
+            table: table.map(Arc::from),
+            v4: Verdict::default(),
+        }
     }
 
     /// Sends a request; it is on its way when this returns, in the order of the calls, also when
@@ -137,6 +146,11 @@ impl EngineHandle {
     /// A number that no other engine process of this program has.
     pub fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// Whether the engine has the V4 channel.
+    pub fn v4(&self) -> &Verdict {
+        &self.v4
     }
 
     /// The provider table that the engine was given, for `provider/updateAccountConfig`.

@@ -24,6 +24,7 @@ mod program;
 pub mod sim;
 mod timeouts;
 pub mod v4;
+pub mod verdict;
 mod wire;
 
 use std::path::Path;

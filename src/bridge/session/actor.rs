@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_client_protocol::v1::schema as acp;
 use agent_client_protocol::v1::{ConnectionTo, Responder};
-use agent_client_protocol::{Client, RequestCancellationHandle, UntypedMessage};
+use agent_client_protocol::{Client, Error as AcpError, RequestCancellationHandle, UntypedMessage};
 use futures::future::{AbortHandle, BoxFuture, FutureExt, abortable};
 use futures::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
@@ -21,13 +21,15 @@ use tokio::time::Instant;
 
 use super::listing;
 use super::machine::{
-    ClientAnswer, Effect, EngineUp, Forked, Input, Machine, Now, ReqId, Request, Seed, Token,
+    ClientAnswer, Effect, EngineUp, Forked, Input, Machine, Now, ReqId, Request, Seed, TakeOver,
+    Token, V4Word,
 };
 use super::merge::Held;
-use super::registry::{Fork, ToRegistry};
+use super::registry::{Fork, Succession, ToRegistry, answer};
 use crate::accounts::quota;
 use crate::approvals::ApprovalBridge;
 use crate::bridge::engine::event::EngineEvent;
+use crate::bridge::engine::verdict::{Claim, Question};
 use crate::bridge::engine::{EngineError, EngineHandle, RpcError, discovery};
 use crate::bridge::stdio::Outflow;
 use crate::config::Config;
@@ -43,8 +45,8 @@ const ROUNDS: usize = 4;
 
 /// A message to a session.
 pub(crate) enum ToSession {
-    /// A request of the client's and where its answer goes.
-    Request(Box<Request>, Box<Responder<Value>>),
+    /// A request of the client's.
+    Request(Box<Asked>),
     /// The same conversation under one more id.
     AlsoKnownAs(acp::SessionId),
     /// Something of the engine's that was routed to nobody.
@@ -53,6 +55,21 @@ pub(crate) enum ToSession {
     Cancel,
     /// `session/cancel` for an id that is no session of ours: perhaps one of this session's children.
     CancelChild(String),
+}
+
+/// A request and where its answer goes.
+pub(crate) struct Asked {
+    /// The session id that it names; a session can have several.
+    pub(crate) id: acp::SessionId,
+    pub(crate) request: Request,
+    pub(crate) responder: Responder<Value>,
+}
+
+/// A request that is not answered yet.
+struct Open {
+    id: acp::SessionId,
+    responder: Responder<Value>,
+    abort: AbortHandle,
 }
 
 /// What a session needs from its surroundings.
@@ -81,7 +98,13 @@ struct Actor {
     engine: Option<EngineHandle>,
     events: mpsc::Sender<EngineEvent>,
     arrivals: FuturesUnordered<BoxFuture<'static, Arrival>>,
-    requests: HashMap<ReqId, (Responder<Value>, AbortHandle)>,
+    requests: HashMap<ReqId, Open>,
+    /// The id that prompted last: questions are asked there.
+    prompted: acp::SessionId,
+    /// Held while this session finds out what its engine has.
+    question: Option<Question>,
+    /// Where this session's requests go when another one has its id.
+    successor: Option<oneshot::Receiver<mpsc::Sender<ToSession>>>,
     asks: HashMap<Token, RequestCancellationHandle>,
     approvals: Option<ApprovalBridge>,
     external: HashMap<Token, AbortHandle>,
@@ -100,9 +123,10 @@ struct Actor {
 pub(crate) async fn run(seed: Seed, around: Surroundings) {
     let Surroundings { client, registry, mut mailbox, approvals, outflow, config } = around;
     let (events, mut event_rx) = mpsc::channel(EVENTS);
+    let id = acp::SessionId::new(Arc::<str>::from(seed.acp_id.as_str()));
     let mut actor = Actor {
         acp_id: seed.acp_id.clone(),
-        ids: vec![acp::SessionId::new(Arc::<str>::from(seed.acp_id.as_str()))],
+        ids: vec![id.clone()],
         machine: Machine::new(seed),
         client,
         registry,
@@ -110,6 +134,9 @@ pub(crate) async fn run(seed: Seed, around: Surroundings) {
         events,
         arrivals: FuturesUnordered::new(),
         requests: HashMap::new(),
+        prompted: id,
+        question: None,
+        successor: None,
         asks: HashMap::new(),
         approvals,
         external: HashMap::new(),
@@ -162,6 +189,22 @@ pub(crate) async fn run(seed: Seed, around: Surroundings) {
         }
     }
     actor.release();
+    let successor = actor.successor.take();
+    drop(actor);
+    if let Some(successor) = successor {
+        hand_on(mailbox, successor).await;
+    }
+}
+
+/// What was sent here before the id went to another session goes there, too.
+async fn hand_on(
+    mut mailbox: mpsc::Receiver<ToSession>,
+    successor: oneshot::Receiver<mpsc::Sender<ToSession>>,
+) {
+    let Ok(successor) = successor.await else { return };
+    while let Some(message) = mailbox.recv().await {
+        successor.send(message).await.ok();
+    }
 }
 
 impl Actor {
@@ -210,9 +253,9 @@ impl Actor {
             }
             Arrival::Engine(token, outcome) => {
                 let outcome = outcome.map(|handle| {
-                    let generation = handle.generation();
+                    let up = EngineUp { generation: handle.generation(), v4: self.v4_of(&handle) };
                     self.engine = Some(handle);
-                    EngineUp { generation }
+                    up
                 });
                 Some(Input::EngineReady(token, outcome))
             }
@@ -220,25 +263,33 @@ impl Actor {
         }
     }
 
-    fn accept(&mut self, message: ToSession) -> Option<Input> {
-        match message {
-            ToSession::Request(request, responder) => {
-                let req = ReqId(self.next_req);
-                self.next_req += 1;
-                let cancellation = responder.cancellation();
-                let (cancelled, abort) = abortable(async move { cancellation.cancelled().await });
+    /// What is known of that engine's V4 channel; this session finds out when nobody has.
+    fn v4_of(&mut self, engine: &EngineHandle) -> V4Word {
+        match engine.v4().claim() {
+            Claim::Known(there) => V4Word::Known(there),
+            Claim::Ask(question) => {
+                self.question = Some(question);
+                V4Word::FindOut
+            }
+            Claim::Wait(answer) => {
+                let generation = engine.generation();
                 self.arrivals.push(
                     async move {
-                        match cancelled.await {
-                            Ok(()) => Arrival::Input(Input::CancelRequest(req)),
-                            Err(_answered) => Arrival::Nothing,
+                        match answer.known().await {
+                            Some(there) => Arrival::Input(Input::V4Known { generation, there }),
+                            None => Arrival::Nothing,
                         }
                     }
                     .boxed(),
                 );
-                self.requests.insert(req, (*responder, abort));
-                Some(Input::Request(req, *request))
+                V4Word::Awaited
             }
+        }
+    }
+
+    fn accept(&mut self, message: ToSession) -> Option<Input> {
+        match message {
+            ToSession::Request(asked) => self.accept_request(*asked),
             ToSession::Cancel => Some(Input::Cancel),
             ToSession::CancelChild(id) => Some(Input::CancelChild(id)),
             ToSession::AlsoKnownAs(id) => {
@@ -251,8 +302,58 @@ impl Actor {
         }
     }
 
+    fn accept_request(&mut self, asked: Asked) -> Option<Input> {
+        let Asked { id, request, responder } = asked;
+        if matches!(request, Request::Close) && self.ids.len() > 1 {
+            // The conversation goes on under its other ids.
+            self.ids.retain(|it| *it != id);
+            if let Some(last) = self.ids.last().filter(|_| self.prompted == id) {
+                self.prompted = last.clone();
+            }
+            answer(responder, &acp::CloseSessionResponse::new());
+            return None;
+        }
+        if let Request::Prompt(blocks) = &request {
+            self.echo(&id, blocks);
+            self.prompted = id.clone();
+        }
+        let req = ReqId(self.next_req);
+        self.next_req += 1;
+        let cancellation = responder.cancellation();
+        let (cancelled, abort) = abortable(async move { cancellation.cancelled().await });
+        self.arrivals.push(
+            async move {
+                match cancelled.await {
+                    Ok(()) => Arrival::Input(Input::CancelRequest(req)),
+                    Err(_answered) => Arrival::Nothing,
+                }
+            }
+            .boxed(),
+        );
+        self.requests.insert(req, Open { id, responder, abort });
+        Some(Input::Request(req, request))
+    }
+
+    /// Shows a prompt to the other ids of the conversation, which will see its answer.
+    fn echo(&mut self, by: &acp::SessionId, blocks: &[acp::ContentBlock]) {
+        if self.ids.len() < 2 {
+            return;
+        }
+        self.release();
+        let name = acp::MessageId::new(format!("uprompt_{}", uuid::Uuid::new_v4()));
+        for id in self.ids.iter().filter(|id| *id != by) {
+            for block in blocks {
+                let chunk = acp::ContentChunk::new(block.clone()).message_id(name.clone());
+                let update = acp::SessionUpdate::UserMessageChunk(chunk);
+                self.client
+                    .send_notification(acp::SessionNotification::new(id.clone(), update))
+                    .ok();
+            }
+        }
+    }
+
     fn apply(&mut self, effect: Effect) {
-        if !matches!(effect, Effect::Update(_)) {
+        if !matches!(effect, Effect::Update(_) | Effect::Replay { .. }) {
             self.release();
         }
         match effect {
@@ -261,6 +362,7 @@ impl Actor {
                     self.send_update(before);
                 }
             }
+            Effect::Replay { req, update } => self.replay(req, *update),
             Effect::ChildUpdate { session, update } => {
                 let id = acp::SessionId::new(Arc::<str>::from(session));
                 // A client that is gone ends the whole bridge; there is nobody left to tell.
@@ -269,6 +371,11 @@ impl Actor {
             Effect::Signal { method, params } => self.signal(method, &params),
             Effect::Call { token, method, params } => self.call(token, method, &params),
             Effect::EnsureEngine { token } => self.ensure_engine(token),
+            Effect::TellV4(found) => {
+                if let (Some(question), Some(there)) = (self.question.take(), found) {
+                    question.answer(there);
+                }
+            }
             Effect::KillEngine => {
                 if let Some(engine) = self.engine.clone() {
                     tokio::spawn(async move { engine.shutdown().await });
@@ -295,7 +402,8 @@ impl Actor {
                 }
             }
             Effect::Respond { req, result } => self.respond(req, result),
-            Effect::AskPermission { token, request } => {
+            Effect::AskPermission { token, mut request } => {
+                request.session_id = self.prompted.clone();
                 let sent = self.client.send_request(*request);
                 self.asks.insert(token, sent.cancellation_handle());
                 let answer = sent.block_task();
@@ -309,7 +417,8 @@ impl Actor {
                     .boxed(),
                 );
             }
-            Effect::AskForm { token, request } => {
+            Effect::AskForm { token, mut request } => {
+                self.ask_where_prompted(&mut request);
                 let sent = self.client.send_request(*request);
                 self.asks.insert(token, sent.cancellation_handle());
                 let answer = sent.block_task();
@@ -340,10 +449,14 @@ impl Actor {
                 }
             }
             Effect::Record(record) => {
-                self.tell_registry(ToRegistry::Record { acp_id: self.acp_id.clone(), record });
+                let by = record.anew.and_then(|req| self.requests.get(&req));
+                let acp_id = by.map_or_else(|| self.acp_id.clone(), |it| it.id.0.to_string());
+                self.tell_registry(ToRegistry::Record { acp_id, record });
             }
             Effect::Adopt { req, made } => self.adopt(req, made),
             Effect::Room { token } => self.await_room(token),
+            Effect::FindSessions { token } => self.find_sessions(token),
+            Effect::TakeOver(what) => self.take_over(*what),
             Effect::ReadQuota { req } => self.read_quota(req),
             Effect::Ended => self.ended = true,
         }
@@ -438,18 +551,73 @@ impl Actor {
     }
 
     fn respond(&mut self, req: ReqId, result: Result<Value, agent_client_protocol::Error>) {
-        if let Some((responder, abort)) = self.requests.remove(&req) {
-            abort.abort();
+        if let Some(open) = self.requests.remove(&req) {
+            open.abort.abort();
             // The connection may be gone; then nobody waits for the answer.
-            responder.respond_with_result(result).ok();
+            open.responder.respond_with_result(result).ok();
         }
     }
 
     fn adopt(&mut self, req: ReqId, made: Forked) {
-        if let Some((responder, abort)) = self.requests.remove(&req) {
+        if let Some(Open { responder, abort, .. }) = self.requests.remove(&req) {
             abort.abort();
             let fork = Fork { responder, parent: self.acp_id.clone(), made };
             self.tell_registry(ToRegistry::Adopt(Box::new(fork)));
+        }
+    }
+
+    fn find_sessions(&mut self, token: Token) {
+        let (reply, found) = oneshot::channel();
+        self.tell_registry(ToRegistry::Find { cwd: self.machine.seed.cwd.clone(), reply });
+        self.arrivals.push(
+            async move {
+                let found = found.await.unwrap_or_else(|_gone| Err(AcpError::internal_error()));
+                Arrival::Input(Input::SessionsFound(token, found))
+            }
+            .boxed(),
+        );
+    }
+
+    /// Hands this session's id to another session, with everything that is not answered yet.
+    fn take_over(&mut self, what: TakeOver) {
+        let TakeOver { req, session, mcp, waiting } = what;
+        let adopted = Request::Adopted { title: session.title.clone() };
+        let mut requests = Vec::new();
+        for (req, request) in std::iter::once((req, adopted)).chain(waiting) {
+            if let Some(Open { id, responder, abort }) = self.requests.remove(&req) {
+                abort.abort();
+                requests.push(Asked { id, request, responder });
+            }
+        }
+        let (reply, successor) = oneshot::channel();
+        self.successor = Some(successor);
+        let ids = self.ids.clone();
+        self.tell_registry(ToRegistry::TakeOver(Box::new(Succession {
+            ids,
+            session,
+            mcp,
+            requests,
+            reply,
+        })));
+    }
+
+    /// A history goes to the id that asked for it; the others have it already.
+    fn replay(&mut self, req: ReqId, update: acp::SessionUpdate) {
+        if self.ids.len() < 2 {
+            return self.apply(Effect::Update(Box::new(update)));
+        }
+        self.release();
+        if let Some(open) = self.requests.get(&req) {
+            let note = acp::SessionNotification::new(open.id.clone(), update);
+            self.client.send_notification(note).ok();
+        }
+    }
+
+    fn ask_where_prompted(&self, request: &mut acp::CreateElicitationRequest) {
+        if let acp::ElicitationMode::Form(form) = &mut request.mode
+            && let acp::ElicitationScope::Session(scope) = &mut form.scope
+        {
+            scope.session_id = self.prompted.clone();
         }
     }
 

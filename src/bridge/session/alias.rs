@@ -84,6 +84,14 @@ impl AliasFile {
         self.known.get(acp_id).cloned()
     }
 
+    /// The newest choice made under any id of an engine session.
+    pub(crate) fn choice_of(&self, engine_sid: &str, now_ms: u64) -> Option<ModelChoice> {
+        let stored = read(&self.path, now_ms);
+        let all = stored.values().chain(self.known.values());
+        let of = all.filter(|it| it.zcode_sid.as_deref() == Some(engine_sid));
+        of.filter_map(|it| it.model_choice.clone()).max_by_key(|choice| choice.at)
+    }
+
     /// The ACP ids that stand for an engine session, oldest first.
     pub(crate) fn ids_of(&mut self, now_ms: u64) -> BTreeMap<String, String> {
         for (id, alias) in read(&self.path, now_ms) {
@@ -321,6 +329,24 @@ mod tests {
         file.put("new", alias("/w", Some("s"), 9), 10).unwrap();
         file.put("old", alias("/w", Some("s"), 2), 10).unwrap();
         assert_eq!(file.ids_of(10).get("s").map(String::as_str), Some("old"));
+    }
+
+    #[test]
+    fn of_several_ids_the_newest_choice_counts() {
+        let home = home();
+        let with = |at: u64, model: &str| Alias {
+            model_choice: Some(ModelChoice { model: Some(model.to_owned()), thought: None, at }),
+            ..alias("/w", Some("s"), 1)
+        };
+        let mut file = AliasFile::new(home.path());
+        file.put("a", with(5, "old"), 10).unwrap();
+        file.put("b", with(9, "new"), 10).unwrap();
+        file.put("c", Alias { zcode_sid: Some("other".into()), ..with(99, "not ours") }, 10)
+            .unwrap();
+        file.put("d", alias("/w", Some("s"), 1), 10).unwrap();
+        let choice = AliasFile::new(home.path()).choice_of("s", 10).unwrap();
+        assert_eq!((choice.model.as_deref(), choice.at), (Some("new"), 9));
+        assert_eq!(AliasFile::new(home.path()).choice_of("nobody", 10), None);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! PURE. `session/list`: the engine's sessions as ACP lists them, filtered by directory and paged.
+//! `session/list`: the engine's sessions as ACP lists them, filtered by directory and paged, and
+//! those that `/resume` offers. Pure but for the spelling of directories.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,6 +9,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization as _;
+
+use crate::bridge::translate::title;
 
 /// Sessions on one page.
 const PAGE: usize = 50;
@@ -42,6 +45,55 @@ impl Cursor {
     fn is_before(&self, at: u64, sid: &str) -> bool {
         at < self.updated_at || (at == self.updated_at && sid > self.sid.as_str())
     }
+}
+
+/// A session of the engine's, for a thread that may go on with it (`/resume`).
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Listed {
+    pub(crate) engine_sid: String,
+    /// The id that clients know it by.
+    pub(crate) id: String,
+    pub(crate) title: Option<String>,
+    /// Milliseconds since 1970.
+    pub(crate) updated_at: u64,
+    /// As the engine has it, for the resume.
+    pub(crate) workspace: Option<Value>,
+    /// The directory of its workspace.
+    pub(crate) cwd: String,
+    /// That is the thread's own directory.
+    pub(crate) is_here: bool,
+    /// A turn runs in it.
+    pub(crate) is_running: bool,
+}
+
+/// The user's sessions, newest first; `here` tells the thread's own directory.
+pub(crate) fn listed(
+    sessions: &[Value],
+    ids: &BTreeMap<String, String>,
+    here: impl Fn(&str) -> bool,
+) -> Vec<Listed> {
+    let mut found: Vec<Listed> = sessions
+        .iter()
+        .filter_map(|session| {
+            let (updated_at, sid, info) = entry(session, ids, &|_| true)?;
+            let cwd = info.cwd.to_string_lossy().into_owned();
+            let status = session.get("status").and_then(Value::as_str);
+            Some(Listed {
+                engine_sid: sid.to_owned(),
+                id: info.session_id.0.to_string(),
+                title: session.get("title").and_then(Value::as_str).and_then(title::normalise),
+                updated_at,
+                workspace: session.get("workspace").cloned().filter(Value::is_object),
+                is_here: here(&cwd),
+                is_running: matches!(status, Some("running" | "waiting")),
+                cwd,
+            })
+        })
+        .collect();
+    found.sort_by(|a, b| {
+        b.updated_at.cmp(&a.updated_at).then_with(|| a.engine_sid.cmp(&b.engine_sid))
+    });
+    found
 }
 
 /// Makes a page from the engine's `sessions`. `ids` maps engine ids to the ids clients know.
@@ -177,6 +229,22 @@ mod tests {
         fork["sessionKind"] = json!("fork");
         let page = page(&[child, fork], &BTreeMap::new(), |_| true, None);
         assert_eq!(page.sessions.len(), 1);
+    }
+
+    #[test]
+    fn what_can_be_gone_on_with_is_listed_newest_first_with_what_speaks_against_it() {
+        let (mut running, mut elsewhere, mut child) = (session(3), session(4), session(5));
+        running["status"] = json!("running");
+        elsewhere["workspace"] = json!({"workspacePath": "/elsewhere"});
+        child["sessionKind"] = json!("subagent");
+        let ids = BTreeMap::from([("s003".to_owned(), "acp-id".to_owned())]);
+        let found =
+            listed(&[session(1), running, elsewhere, child, json!({})], &ids, |it| it == "/w");
+        let brief: Vec<(&str, bool, bool)> =
+            found.iter().map(|it| (it.id.as_str(), it.is_here, it.is_running)).collect();
+        assert_eq!(brief, [("s004", false, false), ("acp-id", true, true), ("s001", true, false)]);
+        assert_eq!((found[1].engine_sid.as_str(), found[1].title.as_deref()), ("s003", Some("t3")));
+        assert_eq!(found[2].workspace, Some(json!({"workspacePath": "/w"})));
     }
 
     #[test]

@@ -10,3 +10,4 @@ pub(crate) mod machine;
 mod merge;
 mod providers;
 pub(crate) mod registry;
+mod succession;

@@ -3,7 +3,7 @@
 //! actors, and never waits for either: what takes time comes back to it as a message.
 //! Started by `bridge::agent`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -17,13 +17,14 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::accounts::{self, Told};
-use super::actor::{self, Surroundings, ToSession};
+use super::actor::{self, Asked, Surroundings, ToSession};
 use super::alias::{Alias, AliasFile, ModelChoice};
-use super::listing::{self, Cursor, Directory};
+use super::listing::{self, Cursor, Directory, Listed};
 use super::machine::{
     Forked, Record, Request, Seed, Settings, invalid_params, join_remarks, session_not_found,
 };
-use super::{failure, providers};
+pub(crate) use super::succession::Succession;
+use super::{failure, providers, succession};
 use crate::accounts::{AccountFiles, sign_in};
 use crate::approvals::ApprovalBridge;
 use crate::bridge::engine::event::{EngineEvent, EngineRequest};
@@ -80,6 +81,15 @@ pub(crate) enum ToRegistry {
     },
     /// A fork was made.
     Adopt(Box<Fork>),
+    /// A thread wants to know which sessions there are.
+    Find {
+        /// Its directory.
+        cwd: PathBuf,
+        /// Where the list goes.
+        reply: oneshot::Sender<Result<Vec<Listed>, AcpError>>,
+    },
+    /// A thread goes on with another session.
+    TakeOver(Box<Succession>),
     /// The engine that was being started is there and knows the accounts' plans, or is not.
     Started(Result<(EngineHandle, Told), EngineError>),
     /// An engine that runs was told of plans anew.
@@ -107,11 +117,12 @@ pub(crate) struct OpenRequest {
     pub(crate) limit: Option<usize>,
 }
 
-struct Entry {
-    mailbox: mpsc::Sender<ToSession>,
-    engine_sid: Option<String>,
-    mcp: Vec<Value>,
-    cwd: PathBuf,
+/// An open session.
+pub(super) struct Entry {
+    pub(super) mailbox: mpsc::Sender<ToSession>,
+    pub(super) engine_sid: Option<String>,
+    pub(super) mcp: Vec<Value>,
+    pub(super) cwd: PathBuf,
 }
 
 enum EngineState {
@@ -135,10 +146,12 @@ pub(crate) struct Registry {
     config: Arc<Config>,
     starter: Starter,
     client: ConnectionTo<Client>,
-    itself: mpsc::Sender<ToRegistry>,
-    aliases: AliasFile,
-    sessions: HashMap<String, Entry>,
-    actors: JoinSet<String>,
+    pub(super) itself: mpsc::Sender<ToRegistry>,
+    pub(super) aliases: AliasFile,
+    pub(super) sessions: HashMap<String, Entry>,
+    /// Ids that the client closed and has not opened again, with what was closed.
+    pub(super) closed: HashMap<String, mpsc::WeakSender<ToSession>>,
+    actors: JoinSet<()>,
     engine: EngineState,
     events: mpsc::Sender<EngineEvent>,
     /// What the engine knows of the accounts' plans.
@@ -178,6 +191,7 @@ pub(crate) async fn run(config: Arc<Config>, client: ConnectionTo<Client>, chann
         client: client.clone(),
         itself,
         sessions: HashMap::new(),
+        closed: HashMap::new(),
         actors: JoinSet::new(),
         engine: EngineState::None,
         events,
@@ -195,7 +209,7 @@ pub(crate) async fn run(config: Arc<Config>, client: ConnectionTo<Client>, chann
             Some(message) = inbox.recv() => registry.handle(message),
             Some(event) = event_rx.recv() => registry.on_stray_event(event),
             Some(ended) = registry.actors.join_next(), if !registry.actors.is_empty() => {
-                registry.session_ended(ended.ok());
+                registry.session_ended(ended.is_ok());
             }
             () = client.incoming_closed() => break,
             () = asked_to_stop(&mut stop) => break,
@@ -228,6 +242,8 @@ impl Registry {
             ToRegistry::Engine { cwd, reply } => self.with_engine(&cwd, reply),
             ToRegistry::Record { acp_id, record } => self.record(&acp_id, record),
             ToRegistry::Adopt(fork) => self.adopt(*fork),
+            ToRegistry::Find { cwd, reply } => self.find_sessions(cwd, reply),
+            ToRegistry::TakeOver(succession) => self.succeed(*succession),
             ToRegistry::Started(outcome) => self.started(outcome),
             ToRegistry::Told(told) => self.told = told,
         }
@@ -289,6 +305,7 @@ impl Registry {
         if let Err(error) = check_directory(&request.cwd) {
             return reject(responder, error);
         }
+        let Some((request, responder)) = self.reopens(request, responder) else { return };
         let servers = mcp::to_engine(&request.mcp, request.problems);
         let OpenRequest { id, cwd, replay, limit, .. } = request;
         if !self.sessions.contains_key(&id) {
@@ -309,7 +326,11 @@ impl Registry {
         }
         let servers = mcp::to_engine(&request.mcp_servers, problems);
         let what = Request::Fork { remark: servers.remark(), mcp: servers.entries };
-        self.hand_to_session(&request.session_id.0, what, responder);
+        let id: &str = &request.session_id.0;
+        if !self.sessions.contains_key(id) {
+            self.start_known(id, &request.cwd);
+        }
+        self.hand_to_session(id, what, responder);
     }
 
     /// Starts the actor of an id from before: one of the alias file, else the engine's own id.
@@ -319,39 +340,21 @@ impl Registry {
             Some(alias) => alias.zcode_sid.clone(),
             None => Some(id.to_owned()),
         };
-        if let Some(sid) = &engine_sid
-            && let Some(other) = self
-                .sessions
-                .iter()
-                .find(|(_, e)| e.engine_sid.as_ref() == Some(sid))
-                .map(|(k, _)| k.clone())
-        {
+        if let Some(other) = engine_sid.as_deref().and_then(|sid| self.open_as(sid)) {
             return self.share(&other, id);
         }
         let cwd = alias.as_ref().map_or_else(|| usable_directory(cwd), |a| PathBuf::from(&a.cwd));
         let mut seed = self.seed(id, cwd);
-        if let Some(choice) = alias.and_then(|a| a.model_choice) {
+        let of_session =
+            engine_sid.as_deref().and_then(|sid| self.aliases.choice_of(sid, unix_ms()));
+        if let Some(choice) = of_session.or(alias.and_then(|a| a.model_choice)) {
             seed.settings.remember(choice.model, choice.thought);
         }
         seed.engine_sid = engine_sid;
         self.start_session(seed);
     }
 
-    /// The same conversation under one more id.
-    fn share(&mut self, known: &str, id: &str) {
-        let Some(entry) = self.sessions.get(known) else { return };
-        let name = acp::SessionId::new(Arc::<str>::from(id));
-        entry.mailbox.try_send(ToSession::AlsoKnownAs(name)).ok();
-        let copy = Entry {
-            mailbox: entry.mailbox.clone(),
-            engine_sid: entry.engine_sid.clone(),
-            mcp: entry.mcp.clone(),
-            cwd: entry.cwd.clone(),
-        };
-        self.sessions.insert(id.to_owned(), copy);
-    }
-
-    fn seed(&self, id: &str, cwd: PathBuf) -> Seed {
+    pub(super) fn seed(&self, id: &str, cwd: PathBuf) -> Seed {
         let files = providers::read(&self.config.zcode_home);
         let mut settings = Settings::before_engine(&files);
         if let Some(demo) = &self.config.engine.demo {
@@ -371,6 +374,7 @@ impl Registry {
             ask_timeout: self.config.interaction_timeout,
             completion_status: self.config.session.show_completion_status == Some(true),
             external_approvals: self.approvals.is_some(),
+            adopts: false,
             steer_limits: Limits {
                 persist_ms: actor::millis(self.config.steer_persist),
                 fk_retry_ms: actor::millis(self.config.steer_fk_retry),
@@ -379,7 +383,7 @@ impl Registry {
         }
     }
 
-    fn start_session(&mut self, seed: Seed) {
+    pub(super) fn start_session(&mut self, seed: Seed) {
         let (mailbox, mailbox_rx) = mpsc::channel(MAILBOX);
         let entry = Entry {
             mailbox,
@@ -387,8 +391,7 @@ impl Registry {
             mcp: seed.mcp.clone(),
             cwd: seed.cwd.clone(),
         };
-        let id = seed.acp_id.clone();
-        self.sessions.insert(id.clone(), entry);
+        self.sessions.insert(seed.acp_id.clone(), entry);
         let around = Surroundings {
             client: self.client.clone(),
             registry: self.itself.clone(),
@@ -397,23 +400,27 @@ impl Registry {
             outflow: self.outflow.clone(),
             config: self.config.clone(),
         };
-        self.actors.spawn(async move {
-            actor::run(seed, around).await;
-            id
-        });
+        self.actors.spawn(actor::run(seed, around));
     }
 
     /// A session that ended (or whose task failed: its open requests were refused by their drop).
-    fn session_ended(&mut self, id: Option<String>) {
-        if let Some(id) = id {
-            self.sessions.remove(&id);
-        } else {
+    fn session_ended(&mut self, well: bool) {
+        if !well {
             tracing::error!("a session's task failed");
         }
+        // Its id may be another session's by now.
         self.sessions.retain(|_, entry| !entry.mailbox.is_closed());
     }
 
-    fn hand_to_session(&mut self, id: &str, request: Request, responder: Responder<Value>) {
+    pub(super) fn hand_to_session(
+        &mut self,
+        id: &str,
+        request: Request,
+        responder: Responder<Value>,
+    ) {
+        if self.is_refused(id, &request) {
+            return succession::refuse_closed(id, &request, responder);
+        }
         let closed = self.sessions.get(id).is_none_or(|entry| entry.mailbox.is_closed());
         if closed {
             self.sessions.remove(id);
@@ -427,14 +434,16 @@ impl Registry {
         let Some(entry) = self.sessions.get(id) else {
             return reject(responder, session_not_found(id));
         };
-        let message = ToSession::Request(Box::new(request), Box::new(responder));
-        if let Err(error) = entry.mailbox.try_send(message)
-            && let ToSession::Request(_, responder) = error.into_inner()
-        {
-            reject(
-                *responder,
-                AcpError::new(ErrorCode::INTERNAL_ERROR, "too many requests wait for this session"),
-            );
+        let closes = matches!(request, Request::Close);
+        let name = acp::SessionId::new(Arc::<str>::from(id));
+        let message = ToSession::Request(Box::new(Asked { id: name, request, responder }));
+        if let Err(error) = entry.mailbox.try_send(message) {
+            if let ToSession::Request(asked) = error.into_inner() {
+                let text = "too many requests wait for this session";
+                reject(asked.responder, AcpError::new(ErrorCode::INTERNAL_ERROR, text));
+            }
+        } else if closes {
+            self.note_closed(id);
         }
     }
 
@@ -476,6 +485,9 @@ impl Registry {
             created_at: now,
             ..Alias::default()
         });
+        if record.anew.is_some() {
+            (alias.zcode_sid, alias.model_choice) = (None, None);
+        }
         if record.engine_sid.is_some() {
             alias.zcode_sid = record.engine_sid;
         }
@@ -498,7 +510,7 @@ impl Registry {
     }
 
     /// Hands out the engine, starting it when there is none or it died.
-    fn with_engine(
+    pub(super) fn with_engine(
         &mut self,
         cwd: &Path,
         reply: oneshot::Sender<Result<EngineHandle, EngineError>>,
@@ -567,6 +579,11 @@ impl Registry {
         });
     }
 
+    /// The ids that clients know the engine's sessions by.
+    pub(super) fn ids_of_sessions(&mut self) -> BTreeMap<String, String> {
+        self.aliases.ids_of(unix_ms())
+    }
+
     fn list(&mut self, request: &acp::ListSessionsRequest, responder: Responder<Value>) {
         let cursor = match request.cursor.as_deref().map(Cursor::parse) {
             Some(None) => {
@@ -578,7 +595,7 @@ impl Registry {
             Some(Some(cursor)) => Some(cursor),
             None => None,
         };
-        let ids = self.aliases.ids_of(unix_ms());
+        let ids = self.ids_of_sessions();
         let wanted = request.cwd.as_deref().map(Directory::new);
         let (reply, engine) = oneshot::channel();
         let cwd = request.cwd.clone().unwrap_or_default();
@@ -694,7 +711,7 @@ impl Registry {
 
 /// Tells a session something that must not be lost. Its mailbox is hardly ever full, and then it
 /// is told as soon as there is room.
-fn tell(mailbox: &mpsc::Sender<ToSession>, message: ToSession) {
+pub(super) fn tell(mailbox: &mpsc::Sender<ToSession>, message: ToSession) {
     if let Err(mpsc::error::TrySendError::Full(message)) = mailbox.try_send(message) {
         let mailbox = mailbox.clone();
         tokio::spawn(async move { mailbox.send(message).await.ok() });
@@ -732,7 +749,7 @@ fn usable_directory(cwd: &Path) -> PathBuf {
     cwd.to_owned()
 }
 
-fn unix_ms() -> u64 {
+pub(super) fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -68,7 +68,7 @@ impl Desk {
     }
 
     /// Steps until the session's text says so.
-    async fn until_text(&mut self, session: &str, what: &str) {
+    pub(super) async fn until_text(&mut self, session: &str, what: &str) {
         while !self.text(session).contains(what) {
             self.step().await;
         }
@@ -160,7 +160,7 @@ async fn a_channel_that_breaks_in_mid_turn_leaves_the_turn_to_the_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_without_the_channel_is_asked_for_it_once_by_each_session() {
+async fn an_engine_without_the_channel_is_asked_for_it_once_for_all_sessions() {
     let whole = told_well("tools").await;
     let mut desk = Desk::new(Options { profile: "0.15".parse().unwrap(), ..paced() }).await;
     let session = desk.open().await;
@@ -170,9 +170,8 @@ async fn an_engine_without_the_channel_is_asked_for_it_once_by_each_session() {
         let lines = desk.player.lines(0).into_iter().filter(|(dir, _)| dir == "out");
         lines.filter(|(_, it)| it["method"].to_string().contains("v4/")).count()
     };
-    let first = asked(&desk);
-    assert!((1..=3).contains(&first), "{first}");
-    // The next turn does not ask again; a second prompt waits for its turn.
+    assert_eq!(asked(&desk), 1);
+    // Nobody asks again; a second prompt waits for its turn.
     let other = desk.open().await;
     assert_eq!(desk.turn(&other, "echo other").await, "end_turn");
     let running = desk.prompt(&session, "story");
@@ -182,8 +181,50 @@ async fn an_engine_without_the_channel_is_asked_for_it_once_by_each_session() {
     let answer = desk.answer(second).await.unwrap();
     assert_eq!(answer["stopReason"], "end_turn");
     assert!(answer["_meta"]["steering"].is_null(), "{answer}");
-    assert_eq!(asked(&desk), 2 * first, "the other session asked for itself");
+    assert_eq!(asked(&desk), 1);
     assert!(!is_live(&mut desk, &session).await);
+    desk.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_that_begin_together_ask_once_and_a_new_engine_is_asked_anew() {
+    let old = |_| Options { profile: "0.15".parse().unwrap(), ..paced() };
+    let mut desk = Desk::with(old, |_| {}).await;
+    let mut sessions = Vec::new();
+    for _ in 0..4 {
+        sessions.push(desk.open().await);
+    }
+    let asked = |desk: &Desk, engine: usize| {
+        let lines = desk.player.lines(engine).into_iter().filter(|(dir, _)| dir == "out");
+        lines.filter(|(_, it)| it["method"].to_string().contains("v4/")).count()
+    };
+    let prompts: Vec<u64> = sessions.iter().map(|it| desk.prompt(it, "echo together")).collect();
+    for id in prompts {
+        assert_eq!(desk.stop_reason(id).await, "end_turn");
+    }
+    assert_eq!(asked(&desk, 0), 1);
+    desk.player.kill();
+    let prompts: Vec<u64> = sessions.iter().map(|it| desk.prompt(it, "echo again")).collect();
+    for id in prompts {
+        assert_eq!(desk.stop_reason(id).await, "end_turn");
+    }
+    assert_eq!((desk.player.started(), asked(&desk, 1)), (2, 1));
+    desk.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_is_replaced_by_a_newer_one_gets_the_channel() {
+    let newer = |n| match n {
+        0 => Options { profile: "0.15".parse().unwrap(), ..paced() },
+        _ => paced(),
+    };
+    let mut desk = Desk::with(newer, |_| {}).await;
+    let session = desk.open().await;
+    assert_eq!(desk.turn(&session, "echo old").await, "end_turn");
+    assert!(!is_live(&mut desk, &session).await);
+    desk.player.kill();
+    assert_eq!(desk.turn(&session, "echo new").await, "end_turn");
+    assert!(is_live(&mut desk, &session).await);
     desk.end().await;
 }
 

@@ -6,9 +6,11 @@
 
 mod channel;
 mod children;
+mod closing;
 mod extensions;
 mod faults;
 mod queue;
+mod resume;
 mod rows;
 mod stopping;
 mod storm;

@@ -14,7 +14,7 @@ pub enum Command {
     Goal(GoalAction),
     /// Continue in a copy of the session.
     Fork,
-    /// Go on with another session, by id when given.
+    /// Go on with another session in an empty thread, by id when given.
     Resume(Option<String>),
     /// Use another model; the list when none is named.
     Model(Option<String>),
@@ -77,7 +77,7 @@ const OWN: [(&str, &str, Option<&str>); 10] = [
         Some("objective, or: status, pause, resume, clear"),
     ),
     ("fork", "Continue in a copy of this session", None),
-    ("resume", "Show the sessions of this directory", None),
+    ("resume", "Go on with an earlier session of this directory", Some("session id (optional)")),
     ("model", "Use another model", Some("model")),
     ("mode", "Use another mode", Some("plan, build, edit, yolo or auto")),
     ("thought", "Use another thought level", Some("level")),

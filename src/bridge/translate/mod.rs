@@ -21,6 +21,7 @@ pub mod question;
 mod recent;
 pub mod replay;
 pub mod rows;
+pub mod session_pick;
 pub mod stop_reason;
 pub mod subagent;
 pub mod text;

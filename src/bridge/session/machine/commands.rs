@@ -43,6 +43,12 @@ impl Machine {
         }
     }
 
+    /// The commands, whether or not they were told before.
+    pub(crate) fn tell_commands(&mut self) {
+        self.repeat_commands();
+        self.announce_commands();
+    }
+
     pub(crate) fn repeat_commands(&mut self) {
         if let Some(update) = self.commands.announced.clone() {
             self.update(update);
@@ -82,7 +88,10 @@ impl Machine {
             Command::Fork => Job::Fork,
             Command::Mcp => Job::Mcp,
             Command::Workflows => Job::Workflows,
-            Command::Resume(_) => Job::Sessions,
+            Command::Resume(wanted) => {
+                self.resume_command(req, wanted);
+                return true;
+            }
             Command::Tasks(Some(task)) => Job::CancelTask { task },
             Command::Tasks(None) => {
                 let text = self.describe_tasks();

@@ -188,11 +188,23 @@ pub(crate) enum Cont {
     ServersAgain {
         look: u8,
     },
-    Sessions,
+    SessionsFound,
+    Pick,
+    PickTimeout,
     Workflows,
     WorkflowRuns {
         list: serde_json::Value,
     },
+}
+
+impl Cont {
+    /// True for a step on the way to a loaded session.
+    pub(crate) fn opens(&self) -> bool {
+        matches!(
+            self,
+            Self::Engine | Self::Create | Self::Lookup | Self::Resume { .. } | Self::Subscribe
+        )
+    }
 }
 
 impl Machine {
@@ -247,7 +259,6 @@ impl Machine {
             }
             Cont::McpList => self.on_mcp_list(reply),
             Cont::Servers { look } => self.on_servers(look, reply),
-            Cont::Sessions => self.on_sessions(reply),
             Cont::Workflows => self.on_workflows(reply),
             Cont::WorkflowRuns { list } => self.on_workflow_runs(&list, reply),
             _ => {}
@@ -281,6 +292,7 @@ impl Machine {
             Cont::ReplayOn(replaying) => self.replay_on(*replaying),
             Cont::CommandsAgain => self.repeat_commands(),
             Cont::ServersAgain { look } => self.read_servers(look),
+            Cont::PickTimeout => self.pick_timed_out(),
             Cont::CompactDeadline => self.compact_is_late(),
             _ => {}
         }

@@ -32,7 +32,10 @@ pub(crate) enum Job {
     /// `/mcp`
     Mcp,
     /// `/resume`
-    Sessions,
+    Resume {
+        /// The session asked for; else one is chosen.
+        wanted: Option<String>,
+    },
     /// `/workflows`
     Workflows,
     /// `session/cancelBackgroundTask`
@@ -141,7 +144,7 @@ impl Machine {
     /// Runs a job once the session is loaded. Cancelling a task waits for nobody.
     pub(crate) fn start_job(&mut self, running: RunningJob) {
         if self.engine_sid().is_none()
-            && !matches!(running.job, Job::Goal(_) | Job::Mcp | Job::Sessions | Job::Workflows)
+            && !matches!(running.job, Job::Goal(_) | Job::Mcp | Job::Workflows)
         {
             let text = "this session has no history yet";
             return if running.by_command {
@@ -185,10 +188,8 @@ impl Machine {
                 self.call("mcp/list", params, Cont::McpList);
             }
             Job::Workflows => self.read_workflows(),
-            Job::Sessions => {
-                self.call("session/list", json!({}), Cont::Sessions);
-            }
-            Job::CancelTask { .. } => {}
+            // These do not come here.
+            Job::Resume { .. } | Job::CancelTask { .. } => {}
         }
     }
 
@@ -206,6 +207,7 @@ impl Machine {
     /// A cancel while a command works.
     pub(crate) fn cancel_job(&mut self) {
         let Some(running) = self.job.take() else { return };
+        self.close_choice(None);
         if running.by_command {
             self.respond_with(running.req, &acp::PromptResponse::new(acp::StopReason::Cancelled));
         } else {
@@ -286,51 +288,6 @@ impl Machine {
         };
         self.job_done(result);
     }
-}
-
-impl Machine {
-    /// The newest sessions of this directory, for whoever wants to open one.
-    pub(crate) fn on_sessions(&mut self, reply: Result<Box<RawValue>, EngineError>) {
-        let result = match reply.and_then(|raw| failure::parse(&raw)) {
-            Ok(answer) => {
-                let cwd = self.seed.cwd.to_string_lossy().into_owned();
-                Ok(describe_sessions(&answer, &cwd, self.engine_sid()))
-            }
-            Err(error) => Err(failure::to_acp(&error)),
-        };
-        self.job_done(result);
-    }
-}
-
-fn describe_sessions(answer: &Value, cwd: &str, current: Option<&str>) -> String {
-    let text = |s: &Value, key: &str| s.get(key).and_then(Value::as_str).map(str::to_owned);
-    let mut found: Vec<(u64, String)> = answer
-        .get("sessions")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter(|s| s.pointer("/workspace/workspacePath").and_then(Value::as_str) == Some(cwd))
-        .filter(|s| {
-            matches!(text(s, "sessionKind").as_deref(), None | Some("interactive" | "fork"))
-        })
-        .filter_map(|s| {
-            let id = text(s, "sessionId").filter(|id| Some(id.as_str()) != current)?;
-            let title = text(s, "title").unwrap_or_else(|| "untitled".to_owned());
-            Some((
-                s.get("updatedAt").and_then(Value::as_u64).unwrap_or(0),
-                format!("- {title} (`{id}`)"),
-            ))
-        })
-        .collect();
-    if found.is_empty() {
-        return "There are no other sessions of this directory.".to_owned();
-    }
-    found.sort_by(|a, b| b.cmp(a));
-    let lines: Vec<String> = found.into_iter().take(10).map(|(_, line)| line).collect();
-    format!(
-        "Sessions of this directory; open one from your client's session list:\n{}",
-        lines.join("\n")
-    )
 }
 
 fn is_not_loaded(reply: &Result<Box<RawValue>, EngineError>) -> bool {

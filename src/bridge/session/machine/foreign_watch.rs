@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use agent_client_protocol::v1::schema as acp;
-use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::recovery::{DEAF_LIMIT, SECOND_LOOK, SILENCE, is_idle};
@@ -78,10 +77,8 @@ impl Machine {
     }
 
     fn read_foreign(&mut self, second: bool) {
-        let Some(sid) = self.engine_sid().map(str::to_owned) else { return };
         let seen = self.foreign_watch.last_event;
-        let params = json!({"sessionId": sid, "messageLimit": 1});
-        self.call("session/read", params, Cont::ForeignRead { seen, second });
+        self.read_state(Cont::ForeignRead { seen, second });
     }
 
     /// Events that were fetched by number; `ended` is the turn whose header row has ended.

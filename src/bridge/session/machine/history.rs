@@ -17,7 +17,10 @@ use crate::bridge::translate::replay::{Growth, Replay, ReplayError, Wanted};
 /// The engine writes to-dos a little after the result.
 const TODOS_AGAIN: Duration = Duration::from_millis(600);
 /// A read that brings nothing new, this long after the one before, means that the history is whole.
-/// Until then it is told as far as it is known. No event says it.
+/// Until then it is told as far as it is known. Nothing says it earlier: a resumed session announces
+/// no end of its hydration, `runtime` and `projection` are stored figures that do not count messages,
+/// and a prefix can end where a turn does, so that it looks whole itself (engine protocol, section
+/// 10: two reads in a row that do not grow, 300 ms apart). The answer to the resume is the first one.
 const SETTLE_GAP: Duration = Duration::from_millis(300);
 /// However much is still coming, the load is answered after this long.
 const SETTLE_WITHIN: u64 = 30_000;
@@ -109,9 +112,7 @@ impl Machine {
         if self.follow.todos.is_some() {
             return;
         }
-        let Some(sid) = self.engine_sid() else { return };
-        let params = json!({"sessionId": sid, "messageLimit": 1});
-        let token = self.call("session/read", params, Cont::Todos);
+        let Some(token) = self.read_state(Cont::Todos) else { return };
         self.follow.todos = Some(token);
         self.follow.todos_dirty = false;
         if !again && self.follow.todos_again.is_none() {
@@ -194,7 +195,7 @@ impl Machine {
                 loading.retried = true;
                 return self.read_history(loading);
             }
-            Err(error) => return self.respond(loading.req, Err(failure::to_acp(&error))),
+            Err(error) => return self.load_failed(loading.req, failure::to_acp(&error)),
         };
         // What a turn adds is told as it happens, and an engine that runs one has read everything.
         let begun =
@@ -210,10 +211,10 @@ impl Machine {
         match growth {
             Ok(growth) => self.tell_history(loading, growth),
             Err(error @ ReplayError::CursorExpired) => {
-                self.respond(loading.req, Err(invalid_params(error.to_string())));
+                self.load_failed(loading.req, invalid_params(error.to_string()));
             }
             Err(error) => {
-                self.respond(loading.req, Err(AcpError::internal_error().data(error.to_string())));
+                self.load_failed(loading.req, AcpError::internal_error().data(error.to_string()));
             }
         }
     }
@@ -244,7 +245,10 @@ impl Machine {
             let next = loading.replay.as_mut().and_then(|replay| replay.next(&self.target));
             let Some((size, updates)) = next else { return self.replayed(loading) };
             told += size;
-            self.out.extend(updates.into_iter().map(|update| Effect::Update(Box::new(update))));
+            let req = loading.req;
+            let told =
+                updates.into_iter().map(|update| Effect::Replay { req, update: Box::new(update) });
+            self.out.extend(told);
         }
         let token = self.token(Cont::ReplayOn(Box::new(loading)));
         self.emit(Effect::Room { token });
@@ -273,9 +277,14 @@ impl Machine {
 
     /// What stands beside the messages: to-dos and the ring, told before the answer.
     fn read_tail(&mut self, req: ReqId, meta: Value) {
-        let Some(sid) = self.engine_sid() else { return };
-        let params = json!({"sessionId": sid, "messageLimit": 1});
-        self.call("session/read", params, Cont::LoadTail { req, meta });
+        self.read_state(Cont::LoadTail { req, meta });
+    }
+
+    /// Reads how the session stands: settings, to-dos, the ring, whether a turn runs. Without the conversation, which an
+    /// engine would send along. `None` when there is no session to read.
+    pub(crate) fn read_state(&mut self, cont: Cont) -> Option<Token> {
+        let params = json!({"sessionId": self.engine_sid()?, "messageLimit": 1});
+        Some(self.call("session/read", params, cont))
     }
 
     pub(crate) fn on_load_tail(
@@ -289,6 +298,10 @@ impl Machine {
             self.take_ring(&snapshot);
         }
         self.show_ring_again();
-        self.answer_open(req, OpenKind::Load { meta });
+        if self.is_adopting(req) {
+            self.adopted(req);
+        } else if !self.was_cancelled(req) {
+            self.answer_open(req, OpenKind::Load { meta });
+        }
     }
 }

@@ -220,7 +220,11 @@ impl Machine {
     }
 
     pub(crate) fn on_answer(&mut self, token: Token, answer: &Result<ClientAnswer, AcpError>) {
-        let Some(Cont::Ask { request: key }) = self.pending.remove(&token) else { return };
+        let key = match self.pending.remove(&token) {
+            Some(Cont::Ask { request }) => request,
+            Some(Cont::Pick) => return self.on_picked(answer),
+            _ => return,
+        };
         let Some(ask) = self.asks.open.get_mut(&key) else { return };
         ask.shown = None;
         let outcome = match answer {

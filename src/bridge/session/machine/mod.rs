@@ -18,6 +18,7 @@ mod history;
 mod interactions;
 mod link;
 mod opening;
+mod pick;
 mod queue;
 mod recovery;
 mod revoked;
@@ -49,6 +50,8 @@ use serde_json::value::RawValue;
 use crate::bridge::engine::EngineError;
 use crate::bridge::engine::event::{EngineEvent, WireId};
 use crate::bridge::engine::v4::steer::Limits;
+use crate::bridge::session::listing::Listed;
+use crate::bridge::translate::prompt::SendInput;
 use crate::bridge::translate::{ClientTraits, Output, Target, Translator, Want, config_options};
 
 pub(crate) use self::continuation::Cont;
@@ -104,6 +107,8 @@ pub(crate) struct Seed {
     pub(crate) completion_status: bool,
     /// Permissions are asked for outside of the client first.
     pub(crate) external_approvals: bool,
+    /// Made for an empty thread that goes on with this session (`/resume`).
+    pub(crate) adopts: bool,
 }
 
 /// What a client asks of a session.
@@ -124,8 +129,15 @@ pub(crate) enum Request {
     },
     /// The answer to `session/fork`, given by the new session.
     Forked,
+    /// The second half of `/resume`: this session is gone on with under the id that asks.
+    Adopted {
+        /// As the engine lists it.
+        title: Option<String>,
+    },
     /// `session/prompt`
     Prompt(Vec<acp::ContentBlock>),
+    /// A prompt that waited in a thread whose id went to this session.
+    Queued(SendInput),
     /// `session/set_mode`
     SetMode(String),
     /// `session/set_config_option`
@@ -167,6 +179,19 @@ pub(crate) enum ClientAnswer {
 pub(crate) struct EngineUp {
     /// New for every engine process.
     pub(crate) generation: u64,
+    /// Whether it has the V4 channel.
+    pub(crate) v4: V4Word,
+}
+
+/// What is known of an engine process: whether it has the V4 channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum V4Word {
+    /// Nothing: this session finds out ([`Effect::TellV4`]).
+    FindOut,
+    /// Another session is finding out; comes as [`Input::V4Known`].
+    Awaited,
+    /// It has it, or has not.
+    Known(bool),
 }
 
 /// What happens to a session.
@@ -188,10 +213,19 @@ pub(crate) enum Input {
     Answer(Token, Result<ClientAnswer, AcpError>),
     /// A verdict from outside; `None` leaves it to the client's dialog.
     External(Token, Option<crate::approvals::Verdict>),
+    /// What [`Effect::FindSessions`] found, newest first.
+    SessionsFound(Token, Result<Vec<Listed>, AcpError>),
     /// What [`Effect::ReadQuota`] found.
     Quota(ReqId, String),
     /// A deadline is over.
     Timer(Token),
+    /// Another session found out whether that engine has the V4 channel.
+    V4Known {
+        /// Which engine.
+        generation: u64,
+        /// Whether it has it.
+        there: bool,
+    },
     /// The client lags (true) or has caught up.
     Pressure(bool),
     /// `session/cancel` for a child of this session's.
@@ -205,6 +239,13 @@ pub(crate) enum Input {
 pub(crate) enum Effect {
     /// Send `session/update`.
     Update(Box<acp::SessionUpdate>),
+    /// Send `session/update` of a replayed history, to the id that asked for it alone.
+    Replay {
+        /// Who asked.
+        req: ReqId,
+        /// The update.
+        update: Box<acp::SessionUpdate>,
+    },
     /// Send `session/update` for a child that has a session of its own.
     ChildUpdate {
         /// The child's session.
@@ -233,6 +274,9 @@ pub(crate) enum Effect {
         /// Of the outcome.
         token: Token,
     },
+    /// What this session found out for all: whether the engine has the V4 channel; `None` leaves the
+    /// question to another one.
+    TellV4(Option<bool>),
     /// End the engine process: it no longer answers.
     KillEngine,
     /// Have the engine's messages about this session delivered here.
@@ -308,6 +352,13 @@ pub(crate) enum Effect {
         /// Of the input.
         token: Token,
     },
+    /// Look up the user's sessions; comes back as [`Input::SessionsFound`].
+    FindSessions {
+        /// Of the outcome.
+        token: Token,
+    },
+    /// Give this session's id to another session.
+    TakeOver(Box<TakeOver>),
     /// Read what is known of plans and quota; comes back as [`Input::Quota`].
     ReadQuota {
         /// The command to answer.
@@ -336,6 +387,19 @@ pub(crate) struct Forked {
     pub(crate) remark: Option<String>,
 }
 
+/// An empty thread that goes on with another session.
+#[derive(Debug)]
+pub(crate) struct TakeOver {
+    /// The command to answer.
+    pub(crate) req: ReqId,
+    /// The session.
+    pub(crate) session: Listed,
+    /// The thread's servers, for a session that nobody has open.
+    pub(crate) mcp: Vec<Value>,
+    /// What else waits for an answer.
+    pub(crate) waiting: Vec<(ReqId, Request)>,
+}
+
 /// What is remembered about a session beyond this process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Record {
@@ -345,6 +409,9 @@ pub(crate) struct Record {
     pub(crate) model: Option<String>,
     /// The user's choice of thought level.
     pub(crate) thought: Option<String>,
+    /// The id of this request stands for another session than before: nothing of what was remembered
+    /// counts.
+    pub(crate) anew: Option<ReqId>,
 }
 
 /// One ACP session. See the module's head.
@@ -372,6 +439,13 @@ pub(crate) struct Machine {
     commands: commands::CommandList,
     /// A new session takes its title from its first prompt.
     names_itself: bool,
+    /// No turn has begun yet.
+    is_blank: bool,
+    picking: Option<pick::Picking>,
+    /// Commands `/resume` whose session is being loaded.
+    adopting: Vec<(ReqId, Option<String>)>,
+    /// Those that were cancelled while their history was told.
+    unwanted: Vec<ReqId>,
     compact: compact::CompactState,
     job: Option<extensions::RunningJob>,
     v4: v4::V4,
@@ -413,6 +487,10 @@ impl Machine {
             follow: history::FollowUps::default(),
             commands: commands::CommandList::default(),
             names_itself: seed.engine_sid.is_none(),
+            is_blank: seed.engine_sid.is_none(),
+            picking: None,
+            adopting: Vec::new(),
+            unwanted: Vec::new(),
             compact: compact::CompactState::default(),
             job: None,
             v4: v4::V4::new(&seed.nonce),
@@ -440,8 +518,10 @@ impl Machine {
             Input::EngineReady(token, outcome) => self.on_engine_ready(token, outcome),
             Input::Answer(token, answer) => self.on_answer(token, &answer),
             Input::External(token, verdict) => self.on_external(token, verdict),
+            Input::SessionsFound(token, found) => self.on_sessions_found(token, found),
             Input::Quota(req, page) => self.finish_quota(req, &page),
             Input::Timer(token) => self.on_timer(token),
+            Input::V4Known { generation, there } => self.on_v4_known(generation, there),
             Input::Pressure(pressed) => self.on_pressure(pressed),
             Input::CancelChild(child) => self.cancel_child(&child),
             Input::Shutdown => self.on_shutdown(),
@@ -537,7 +617,9 @@ impl Machine {
                 self.open_session(req, replay, mcp, limit);
             }
             Request::Forked => self.open_fork(req),
+            Request::Adopted { title } => self.adopt(req, title),
             Request::Prompt(blocks) => self.on_prompt(req, &blocks),
+            Request::Queued(input) => self.take_prompt(req, input),
             Request::SetMode(mode) => self.set_mode(req, &mode),
             Request::SetOption { id, value } => self.set_option(req, &id, &value),
             Request::Fork { mcp, remark } => self.fork(req, mcp, remark),
@@ -563,6 +645,7 @@ impl Machine {
         self.end_tasks_at_shutdown();
         self.settle_turn_asks();
         self.cancel_job();
+        self.cancel_adoptions();
         self.cancel_everything_queued();
         self.end_steers();
         if let Some(turn) = self.turn.take()

@@ -35,7 +35,7 @@ impl Machine {
         match outcome {
             Err(error) => self.opening_failed(&error),
             Ok(up) => {
-                self.link.generation = up.generation;
+                self.meet_engine(up);
                 match (self.engine_sid().map(str::to_owned), self.link.workspace.is_some()) {
                     (None, _) => self.create(),
                     (Some(_), true) => self.resume(false),
@@ -204,8 +204,8 @@ impl Machine {
         for waiter in std::mem::take(&mut self.link.waiting) {
             match waiter {
                 Waiter::Turn(n) => self.turn_failed_to_open(n, error.clone()),
+                Waiter::Load { req, .. } => self.load_failed(req, error.clone()),
                 Waiter::Open { req, .. }
-                | Waiter::Load { req, .. }
                 | Waiter::Earlier { req, .. }
                 | Waiter::Model { req, .. } => {
                     self.respond(req, Err(error.clone()));
@@ -216,7 +216,8 @@ impl Machine {
             }
         }
         let unknown = error.code == agent_client_protocol::ErrorCode::RESOURCE_NOT_FOUND;
-        if unknown && self.turn.is_none() && self.queue.is_empty() && !self.ended {
+        let knows_none = self.engine_sid().is_none();
+        if unknown && !knows_none && self.turn.is_none() && self.queue.is_empty() && !self.ended {
             // Nobody knows this id: keep no task for it.
             self.ended = true;
             self.emit(Effect::Ended);
@@ -261,10 +262,20 @@ impl Machine {
 
     /// Writes down what must survive this process.
     pub(crate) fn record(&mut self) {
+        self.write_down(None);
+    }
+
+    /// Writes down that the id of this request stands for another session now.
+    pub(crate) fn record_anew(&mut self, by: ReqId) {
+        self.write_down(Some(by));
+    }
+
+    fn write_down(&mut self, anew: Option<ReqId>) {
         let record = Record {
             engine_sid: self.engine_sid().map(str::to_owned),
             model: self.settings.chosen_model(),
             thought: self.settings.chosen_thought(),
+            anew,
         };
         self.emit(Effect::Record(record));
     }

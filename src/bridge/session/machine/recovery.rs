@@ -70,10 +70,8 @@ impl Machine {
     }
 
     fn probe_read(&mut self, n: u64, second: bool) {
-        let Some(sid) = self.engine_sid().map(str::to_owned) else { return };
         let seen = self.turn.as_ref().map_or(0, |t| t.last_event);
-        let params = json!({"sessionId": sid, "messageLimit": 1});
-        self.call("session/read", params, Cont::ProbeRead { n, seen, second });
+        self.read_state(Cont::ProbeRead { n, seen, second });
     }
 
     pub(crate) fn on_probe_events(&mut self, n: u64, reply: Result<Box<RawValue>, EngineError>) {

@@ -229,6 +229,16 @@ impl Machine {
         }
     }
 
+    /// Tells mode, options and commands to an id that stood for another session until now.
+    pub(crate) fn tell_all_settings(&mut self) {
+        self.shown_settings = Some(self.settings.now.clone());
+        for update in self.settings.now.updates() {
+            self.update(update);
+        }
+        self.tell_remark();
+        self.tell_commands();
+    }
+
     /// Tells the client what changed since it was last told. Nothing before its first answer.
     fn announce_settings(&mut self) {
         self.ring_follows_model();
@@ -289,12 +299,9 @@ impl Machine {
     }
 
     pub(crate) fn read_settings(&mut self) {
-        if self.link.state != LinkState::Up {
-            return;
+        if self.link.state == LinkState::Up {
+            self.read_state(Cont::Settings);
         }
-        let Some(sid) = self.engine_sid() else { return };
-        let params = json!({"sessionId": sid, "messageLimit": 1});
-        self.call("session/read", params, Cont::Settings);
     }
 
     pub(crate) fn on_settings_read(&mut self, reply: Result<Box<RawValue>, EngineError>) {

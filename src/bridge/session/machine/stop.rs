@@ -44,6 +44,7 @@ impl Machine {
         self.cancel_steers();
         self.cancel_everything_queued();
         self.cancel_job();
+        self.cancel_adoptions();
         self.settle_turn_asks();
         let Some(turn) = self.turn.as_mut() else {
             // Nobody waits, but the engine may be running a turn of its own.
@@ -81,6 +82,14 @@ impl Machine {
             let waiting = std::mem::take(&mut self.queue);
             self.on_cancel();
             self.queue.extend(waiting);
+            return self.next_prompt();
+        }
+        if self.job.as_ref().is_some_and(|job| job.req == req) {
+            self.cancel_job();
+            return self.next_prompt();
+        }
+        if self.is_adopting(req) {
+            self.cancel_adoption(req);
             return self.next_prompt();
         }
         if self.cancel_guided(req) {

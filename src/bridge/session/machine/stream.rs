@@ -317,6 +317,7 @@ impl Machine {
 
     fn turn_started(&mut self, event: &SessionEvent, started: &TurnStarted) {
         let turn_id = event.turn_id.as_deref();
+        self.is_blank = false;
         if self.revoked_starts(turn_id, started) {
             return;
         }

@@ -148,6 +148,10 @@ impl Machine {
             Ok(input) => input,
             Err(error) => return self.respond(req, Err(invalid_params(error.to_string()))),
         };
+        self.take_prompt(req, input);
+    }
+
+    pub(crate) fn take_prompt(&mut self, req: ReqId, input: SendInput) {
         if self.guide_prompt(req, &input) {
             return;
         }
@@ -157,7 +161,7 @@ impl Machine {
 
     /// Starts the next waiting prompt if none is being worked on.
     pub(crate) fn next_prompt(&mut self) {
-        while self.turn.is_none() && self.job.is_none() && !self.compact.is_running() {
+        while self.may_begin() {
             let Some(Queued { req, input }) = self.queue.pop_front() else { return };
             if self.run_command(req, &input) {
                 continue;
@@ -166,7 +170,16 @@ impl Machine {
         }
     }
 
+    /// One thing at a time: prompts, commands, and a history that is told for `/resume`.
+    fn may_begin(&self) -> bool {
+        self.turn.is_none()
+            && self.job.is_none()
+            && !self.compact.is_running()
+            && self.adopting.is_empty()
+    }
+
     pub(crate) fn start_turn(&mut self, req: Option<ReqId>, input: SendInput) {
+        self.is_blank = false;
         let n = self.next;
         self.next += 1;
         self.title_from_prompt(&input.words);

@@ -44,6 +44,11 @@ impl UsageBook {
     pub(crate) fn engine_has_no_v4(&mut self) {
         self.no_v4 = true;
     }
+
+    /// Another engine may know other methods.
+    pub(crate) fn meet_engine(&mut self) {
+        (self.unknown_method, self.no_v4) = (false, false);
+    }
 }
 
 impl Machine {

@@ -1,5 +1,5 @@
-//! PURE. The session on the V4 channel: probed once for each loading of the session, subscribed to its own topic, asked
-//! again when frames are missing, and given up when the engine does not know it or keeps failing. What the rows say goes the
+//! PURE. The session on the V4 channel: probed once for each engine process, subscribed to its own topic, asked again when
+//! frames are missing, and given up when the engine does not know it or keeps failing. What the rows say goes the
 //! same way as the legacy events (`stream`), joined by `translate::rows` so that nothing is shown twice.
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::link::LinkState;
-use super::{Cont, Machine, Token};
+use super::{Cont, Effect, EngineUp, Machine, Token, V4Word};
 use crate::bridge::engine::EngineError;
 use crate::bridge::engine::event::{SessionBody, SessionEvent, StateUpdated, TitleUpdated};
 use crate::bridge::engine::v4::commands::{
@@ -41,6 +41,10 @@ pub(crate) struct V4 {
     absent: bool,
     /// It was answered: commands work.
     known: bool,
+    /// It was answered before the session was loaded.
+    told_early: bool,
+    /// Other sessions wait for what is found out here.
+    finds_out: bool,
     saturated: bool,
     resyncs: u32,
     resyncs_since: u64,
@@ -85,16 +89,55 @@ impl V4 {
 }
 
 impl Machine {
+    /// An engine is there. The first session that one gets asks at once, before it is loaded itself, so that the answer is
+    /// there when it (or another one that began at the same time) could subscribe.
+    pub(crate) fn meet_engine(&mut self, up: EngineUp) {
+        if self.link.generation != up.generation {
+            self.link.generation = up.generation;
+            (self.v4.absent, self.v4.known, self.v4.finds_out) = (false, false, false);
+            self.usage.meet_engine();
+        }
+        self.v4.told_early = false;
+        match up.v4 {
+            V4Word::FindOut => {
+                self.v4.finds_out = true;
+                self.drain_v4();
+            }
+            V4Word::Known(there) => self.on_v4_known(up.generation, there),
+            V4Word::Awaited => {}
+        }
+    }
+
+    /// What another session found out of the engine.
+    pub(crate) fn on_v4_known(&mut self, generation: u64, there: bool) {
+        if generation == self.link.generation && !there && !self.v4.absent {
+            self.v4_is_absent();
+        }
+    }
+
+    fn v4_is_absent(&mut self) {
+        self.v4.absent = true;
+        self.usage.engine_has_no_v4();
+        self.v4_lost();
+    }
+
+    /// Says that this connection takes frames, which an engine without the channel refuses.
+    fn drain_v4(&mut self) {
+        let flow =
+            FlowParams { connection_id: self.v4.connection_id.clone(), state: Flow::Drained };
+        self.call("v4/connection/flow", json!(flow), Cont::V4Flow);
+    }
+
     /// The session was loaded: ask for its topic. Both requests go at once, so that the prompt that follows is already seen
-    /// by the subscription; an engine without V4 refuses both and everything stays with the legacy channel.
+    /// by the subscription. Where nobody has found out yet, an engine without V4 refuses both.
     pub(crate) fn open_v4(&mut self) {
         if !self.v4_may_be_there() {
             return;
         }
         self.v4.saturated = false;
-        let flow =
-            FlowParams { connection_id: self.v4.connection_id.clone(), state: Flow::Drained };
-        self.call("v4/connection/flow", json!(flow), Cont::V4Flow);
+        if !std::mem::take(&mut self.v4.told_early) {
+            self.drain_v4();
+        }
         self.subscribe_v4();
     }
 
@@ -105,10 +148,15 @@ impl Machine {
 
     pub(crate) fn on_v4_flow(&mut self, reply: Result<Box<RawValue>, EngineError>) {
         self.v4.known = reply.is_ok();
-        if reply.is_err_and(|error| error.is_unknown_method()) {
-            self.v4.absent = true;
-            self.usage.engine_has_no_v4();
-            self.v4_lost();
+        let absent = reply.is_err_and(|error| error.is_unknown_method());
+        if std::mem::take(&mut self.v4.finds_out) {
+            let found = if absent { Some(false) } else { self.v4.known.then_some(true) };
+            self.emit(Effect::TellV4(found));
+        }
+        if absent {
+            self.v4_is_absent();
+        } else {
+            self.v4.told_early = self.v4.known && self.link.state == LinkState::Opening;
         }
     }
 

@@ -2,6 +2,7 @@
 //! clock that runs by itself. `tests/golden/<case>/engine.jsonl` holds every line in both
 //! directions, `acp.jsonl` what the client was sent. `UPDATE_EXPECT=1` writes them anew.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::value::RawValue;
@@ -14,6 +15,7 @@ use super::*;
 use crate::bridge::engine::event::{EngineRequest, StateUpdated};
 use crate::bridge::engine::sim::{self, Options};
 use crate::bridge::engine::{RpcError, session_event};
+use crate::bridge::session::listing;
 
 /// Longer than any script plays; the clock is virtual.
 const LIMIT: Duration = Duration::from_mins(10);
@@ -27,6 +29,8 @@ struct Stage {
     writer: WriteHalf<DuplexStream>,
     timers: Vec<(Instant, Token)>,
     calls: HashMap<u64, Token>,
+    /// Lists of sessions that `/resume` waits for.
+    lists: HashMap<u64, Token>,
     engine_log: Vec<Value>,
     acp_log: Vec<Value>,
     answered: bool,
@@ -46,6 +50,7 @@ impl Stage {
             writer,
             timers: Vec::new(),
             calls: HashMap::new(),
+            lists: HashMap::new(),
             engine_log: Vec::new(),
             acp_log: Vec::new(),
             answered: false,
@@ -73,9 +78,14 @@ impl Stage {
     /// Carries an effect out; questions are answered at once with their first option.
     async fn apply(&mut self, effect: Effect) -> Option<Input> {
         match effect {
-            Effect::Update(update) => self.acp_log.push(json!({"update": *update})),
+            Effect::Update(update) | Effect::Replay { update, .. } => {
+                self.acp_log.push(json!({"update": *update}));
+            }
             Effect::EnsureEngine { token } => {
-                return Some(Input::EngineReady(token, Ok(EngineUp { generation: 1 })));
+                return Some(Input::EngineReady(
+                    token,
+                    Ok(EngineUp { generation: 1, v4: V4Word::FindOut }),
+                ));
             }
             Effect::Call { token, method, params } => {
                 let id = 10_000_000 + token;
@@ -109,6 +119,12 @@ impl Stage {
                 ));
                 return Some(Input::Answer(token, Ok(answer)));
             }
+            Effect::FindSessions { token } => {
+                let id = 20_000_000 + token;
+                self.lists.insert(id, token);
+                self.write(json!({"id": id, "method": "session/list", "params": {}})).await;
+            }
+            Effect::TakeOver(what) => return Some(self.take_over(*what)),
             Effect::Timer { token, after } => self.timers.push((Instant::now() + after, token)),
             Effect::CancelTimer(token) => self.timers.retain(|(_, t)| *t != token),
             _ => {}
@@ -124,6 +140,11 @@ impl Stage {
         let raw = || RawValue::from_string(params.to_string()).unwrap();
         let event = match (method, message.get("id")) {
             (None, Some(id)) => {
+                if let Some(token) = id.as_u64().and_then(|id| self.lists.remove(&id)) {
+                    let all = message["result"]["sessions"].as_array().unwrap();
+                    let found = listing::listed(all, &BTreeMap::new(), |cwd| cwd == "/w");
+                    return Box::pin(self.feed(Input::SessionsFound(token, Ok(found)))).await;
+                }
                 let Some(token) = id.as_u64().and_then(|id| self.calls.remove(&id)) else { return };
                 let reply = match message.get("error") {
                     Some(error) => Err(EngineError::Rpc(
@@ -187,6 +208,23 @@ impl Stage {
         true
     }
 
+    /// Does what the registry does: another machine has the session, under the same id.
+    fn take_over(&mut self, what: TakeOver) -> Input {
+        let TakeOver { req, session, mcp, .. } = what;
+        self.machine = Machine::new(Seed {
+            nonce: "m".into(),
+            engine_sid: Some(session.engine_sid),
+            workspace: session.workspace,
+            mcp,
+            adopts: true,
+            ..self.machine.seed.clone()
+        });
+        // Replies to the first machine are nobody's any more.
+        self.calls.clear();
+        self.timers.clear();
+        Input::Request(req, Request::Adopted { title: session.title })
+    }
+
     async fn play(&mut self, prompt: &str) {
         let blocks = vec![acp::ContentBlock::from(prompt.to_owned())];
         self.feed(Input::Request(ReqId(1), Request::Prompt(blocks))).await;
@@ -240,6 +278,30 @@ macro_rules! cases {
             golden(stringify!($name), $prompt, $traits).await;
         }
     )*};
+}
+
+/// A session from before, then a new thread that goes on with it.
+async fn resumed(case: &str, command: &str, traits: ClientTraits) {
+    let mut stage = Stage::new(traits);
+    stage.play("edit").await;
+    stage.machine = Machine::new(Seed { nonce: "t".into(), ..stage.machine.seed.clone() });
+    (stage.answered, stage.timers) = (false, Vec::new());
+    stage.acp_log.clear();
+    stage.engine_log.clear();
+    stage.play(command).await;
+    check(case, "acp.jsonl", &stage.acp_log);
+    check(case, "engine.jsonl", &stage.engine_log);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thread_goes_on_with_a_session_chosen_by_a_button() {
+    let case = "a_thread_goes_on_with_a_session_chosen_by_a_button";
+    resumed(case, "/resume", ClientTraits::default()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thread_stays_empty_when_the_form_is_declined() {
+    resumed("a_thread_stays_empty_when_the_form_is_declined", "/resume", forms()).await;
 }
 
 fn forms() -> ClientTraits {

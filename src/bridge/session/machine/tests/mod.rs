@@ -8,6 +8,7 @@ mod foreign;
 mod golden;
 mod lifecycle;
 mod opening;
+mod pick;
 mod random;
 mod revoked;
 mod signals;
@@ -54,6 +55,10 @@ pub(super) struct Bench {
     pub(super) child_updates: Vec<(String, acp::SessionUpdate)>,
     /// The engine has a topic for the workspace, which the test answers itself.
     pub(super) workspace_topic: bool,
+    /// The session from before that `/resume` finds.
+    pub(super) earlier: Listed,
+    pub(super) records: Vec<Record>,
+    pub(super) detached: Vec<String>,
     /// Methods that the test answers itself.
     pub(super) by_hand: Vec<&'static str>,
 }
@@ -79,6 +84,7 @@ impl Bench {
             compact_above: None,
             completion_status: false,
             external_approvals: false,
+            adopts: false,
         };
         change(&mut seed);
         Self {
@@ -99,6 +105,18 @@ impl Bench {
             signals: Vec::new(),
             child_updates: Vec::new(),
             workspace_topic: false,
+            earlier: Listed {
+                engine_sid: SID.into(),
+                id: "acp-0".into(),
+                title: Some("Before".into()),
+                updated_at: 0,
+                workspace: Some(json!({"workspacePath": "/w", "workspaceKey": "/w"})),
+                cwd: "/w".into(),
+                is_here: true,
+                is_running: false,
+            },
+            records: Vec::new(),
+            detached: Vec::new(),
             by_hand: Vec::new(),
         }
     }
@@ -113,11 +131,14 @@ impl Bench {
 
     fn apply(&mut self, effect: Effect) {
         match effect {
-            Effect::Update(update) => self.updates.push(*update),
+            Effect::Update(update) | Effect::Replay { update, .. } => self.updates.push(*update),
             Effect::ChildUpdate { session, update } => self.child_updates.push((session, *update)),
             Effect::Call { token, method, params } => self.called(token, method, params),
             Effect::EnsureEngine { token } => {
-                self.step(Input::EngineReady(token, Ok(EngineUp { generation: 1 })));
+                self.step(Input::EngineReady(
+                    token,
+                    Ok(EngineUp { generation: 1, v4: V4Word::Awaited }),
+                ));
             }
             Effect::KillEngine => self.killed = true,
             Effect::Answer { id, result } => self.answers.push((id, result)),
@@ -137,7 +158,33 @@ impl Bench {
             Effect::Room { token } => self.rooms.push(token),
             Effect::ReadQuota { req } => self.step(Input::Quota(req, "plans\n".to_owned())),
             Effect::Adopt { made, .. } => self.forks.push(made),
+            Effect::FindSessions { token } => {
+                let found = Ok(vec![self.earlier.clone()]);
+                self.step(Input::SessionsFound(token, found));
+            }
+            Effect::TakeOver(what) => self.take_over(*what),
+            Effect::Record(record) => self.records.push(record),
+            Effect::Detach(session) => self.detached.push(session),
             _ => {}
+        }
+    }
+
+    /// Does what the registry does: another machine has the session, under the same id.
+    fn take_over(&mut self, what: TakeOver) {
+        let TakeOver { req, session, mcp, waiting } = what;
+        let seed = Seed {
+            engine_sid: Some(session.engine_sid),
+            workspace: session.workspace,
+            mcp,
+            adopts: true,
+            ..self.machine.seed.clone()
+        };
+        let next = self.machine.next;
+        self.machine = Machine { next, ..Machine::new(seed) };
+        self.timers.clear();
+        self.step(Input::Request(req, Request::Adopted { title: session.title }));
+        for (req, request) in waiting {
+            self.step(Input::Request(req, request));
         }
     }
 

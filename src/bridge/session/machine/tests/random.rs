@@ -10,6 +10,8 @@ use crate::bridge::engine::event::TurnFailed;
 #[derive(Debug, Clone)]
 enum Act {
     Prompt,
+    Resume,
+    Tell,
     Cancel,
     Accept,
     Busy,
@@ -30,6 +32,8 @@ enum Act {
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         3 => Just(Act::Prompt),
+        1 => Just(Act::Resume),
+        1 => Just(Act::Tell),
         1 => Just(Act::Cancel),
         5 => Just(Act::Accept),
         1 => Just(Act::Busy),
@@ -77,6 +81,18 @@ impl World {
         }
     }
 
+    /// The engine hands out what it has of a history, and the client takes it.
+    fn tell_history(&mut self) {
+        let reads = self.b.calls.iter_mut().filter(|(t, m, _)| *t != 0 && *m == "session/messages");
+        let tokens: Vec<Token> = reads.map(|it| std::mem::take(&mut it.0)).collect();
+        for token in tokens {
+            self.b.reply(token, Ok(json!({"messages": []})));
+        }
+        for room in std::mem::take(&mut self.b.rooms) {
+            self.b.step(Input::Timer(room));
+        }
+    }
+
     fn run(&mut self, act: &Act) {
         let turn = format!("t{}", self.turn);
         match act {
@@ -84,6 +100,11 @@ impl World {
                 let req = self.b.prompt("hello");
                 self.prompts.push(req);
             }
+            Act::Resume => {
+                let req = self.b.prompt("/resume");
+                self.prompts.push(req);
+            }
+            Act::Tell => self.tell_history(),
             Act::Cancel => self.b.step(Input::Cancel),
             Act::Accept => self.answer_send(Ok(json!({"accepted": true}))),
             Act::Busy => self.answer_send(Err(rpc(1308, "prompt is running"))),
