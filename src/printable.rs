@@ -71,29 +71,111 @@ impl Printer {
     }
 }
 
-/// Characters without a shape of their own that many scripts and every second emoji need: joiners
-/// and the two variation selectors for text and picture.
-fn is_joiner(c: char) -> bool {
-    matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
+/// What a character does without being seen. One table for all that show text of others: each says
+/// which of these it writes out, so that none forgets a character that another knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Unseen {
+    /// C0, DEL and C1.
+    Control,
+    /// Begins a line where nobody expects it.
+    Separator,
+    /// Reorders what stands around it.
+    Bidi,
+    /// Takes no room: word joiners, marks of annotations, formats of scripts.
+    ZeroWidth,
+    /// Joins or parts letters; many scripts and every second emoji need it.
+    Joiner,
+    /// Chooses between text and picture: what emoji are made with.
+    Picture,
+    /// Chooses another shape of what stands before it.
+    Selector,
+    /// Looks like a blank and counts as a letter.
+    Filler,
+    /// Carries a text of its own that nothing shows.
+    Tag,
+    /// A hyphen that is there only at the end of a line.
+    SoftHyphen,
+    /// A blank that is not the blank.
+    Blank,
 }
 
-/// Between letters of ASCII a joiner has nothing to do but to hide; `1️⃣` is a picture of a digit.
-fn can_be_joined(last: char, joiner: char) -> bool {
+impl Unseen {
+    /// What `c` is of these; `None` for what is seen, the blank and the rest of ASCII.
+    #[must_use]
+    pub fn of(c: char) -> Option<Self> {
+        Some(match c {
+            ' '..='~' => return None,
+            '\0'..='\u{9f}' => Self::Control,
+            '\u{a0}'
+            | '\u{1680}'
+            | '\u{2000}'..='\u{200a}'
+            | '\u{202f}'
+            | '\u{205f}'
+            | '\u{2800}'
+            | '\u{3000}' => Self::Blank,
+            '\u{ad}' => Self::SoftHyphen,
+            '\u{61c}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' => Self::Bidi,
+            '\u{2028}' | '\u{2029}' => Self::Separator,
+            '\u{200c}' | '\u{200d}' => Self::Joiner,
+            '\u{fe0e}' | '\u{fe0f}' => Self::Picture,
+            '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{fe00}'..='\u{fe0d}' => Self::Selector,
+            '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' => Self::Filler,
+            '\u{34f}'
+            | '\u{17b4}'
+            | '\u{17b5}'
+            | '\u{180e}'
+            | '\u{200b}'
+            | '\u{2060}'..='\u{2065}'
+            | '\u{206a}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}' => Self::ZeroWidth,
+            '\u{e0000}'..='\u{e0fff}' => Self::Tag,
+            _ => return None,
+        })
+    }
+
+    /// Whether `c` is one of those in `classes`.
+    #[must_use]
+    pub fn is_in(c: char, classes: &[Self]) -> bool {
+        Self::of(c).is_some_and(|class| classes.contains(&class))
+    }
+}
+
+/// What is written out wherever text is printed; joiners and picture selectors only where they
+/// have nothing to join.
+const WRITTEN_OUT: [Unseen; 7] = [
+    Unseen::Separator,
+    Unseen::Bidi,
+    Unseen::ZeroWidth,
+    Unseen::Selector,
+    Unseen::Filler,
+    Unseen::Tag,
+    Unseen::SoftHyphen,
+];
+
+/// Characters that change or hide what surrounds them without being seen.
+#[must_use]
+pub fn is_hidden(c: char) -> bool {
+    Unseen::is_in(c, &WRITTEN_OUT)
+}
+
+fn is_joiner(c: char) -> bool {
+    Unseen::is_in(c, &[Unseen::Joiner, Unseen::Picture])
+}
+
+/// Whether a joiner or picture selector does something where it stands. Between letters of ASCII
+/// it has nothing to do but to hide; `1️⃣` is a picture of a digit.
+#[must_use]
+pub fn can_be_joined(last: char, joiner: char) -> bool {
     let selects = matches!(joiner, '\u{fe0e}' | '\u{fe0f}');
     let repeated = is_joiner(last) && (selects || !matches!(last, '\u{fe0e}' | '\u{fe0f}'));
     (!last.is_ascii() && !repeated) || (selects && matches!(last, '0'..='9' | '#' | '*'))
-}
-
-/// Characters that change or hide what surrounds them without being seen: fillers and zero widths,
-/// bidirectional marks, line separators, tags, selectors that can carry a text of their own.
-#[must_use]
-pub fn is_hidden(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0d}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{fff9}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-        | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -114,6 +196,38 @@ mod tests {
             assert_eq!(text(&given).contains(c), kept, "{c:?}");
         }
         assert_eq!(line("x\u{1b}[2J\u{202e}\n"), "x\\u{1b}[2J\\u{202e}\\n");
+    }
+
+    #[test]
+    fn every_unseen_character_is_in_one_class_and_what_is_seen_in_none() {
+        use Unseen::{Bidi, Blank, Control, Filler, Joiner, Picture, Selector, Separator};
+        let table: [(Unseen, &str); 11] = [
+            (Control, "\0\u{1b}\n\t\r\u{7f}\u{80}\u{85}\u{9b}\u{9f}"),
+            (Separator, "\u{2028}\u{2029}"),
+            (
+                Bidi,
+                "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}",
+            ),
+            (
+                Unseen::ZeroWidth,
+                "\u{34f}\u{17b4}\u{180e}\u{200b}\u{2060}\u{2064}\u{206a}\u{feff}\u{fffa}\u{1bca1}\u{1d173}",
+            ),
+            (Joiner, "\u{200c}\u{200d}"),
+            (Picture, "\u{fe0e}\u{fe0f}"),
+            (Selector, "\u{180b}\u{180f}\u{fe00}\u{fe0d}"),
+            (Filler, "\u{115f}\u{1160}\u{3164}\u{ffa0}"),
+            (Unseen::Tag, "\u{e0001}\u{e0020}\u{e007f}\u{e0100}\u{e01ef}"),
+            (Unseen::SoftHyphen, "\u{ad}"),
+            (Blank, "\u{a0}\u{1680}\u{2000}\u{200a}\u{202f}\u{205f}\u{2800}\u{3000}"),
+        ];
+        for (class, characters) in table {
+            for c in characters.chars() {
+                assert_eq!(Unseen::of(c), Some(class), "{c:?}");
+            }
+        }
+        for c in " aZ~0é中한👩☎♀️·—…".chars().filter(|c| *c != '\u{fe0f}') {
+            assert_eq!(Unseen::of(c), None, "{c:?}");
+        }
     }
 
     #[test]

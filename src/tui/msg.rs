@@ -12,7 +12,7 @@ use crate::tui::model::mention::{Attachment, FileList};
 use crate::tui::model::queue::AgentQueue;
 use crate::tui::model::status::Usage;
 use crate::tui::model::transcript::block::BlockId;
-use crate::tui::model::{AgentCommand, Draft};
+use crate::tui::model::{AgentCommand, Draft, Seek};
 use crate::tui::terminal::input::TermEvent;
 
 /// Something that happened.
@@ -308,12 +308,16 @@ pub enum CopyWhat {
 /// Where a search in a page came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageSought {
-    /// First row shown.
-    pub scroll: usize,
+    /// First row shown, when the search moved it.
+    pub scroll: Option<usize>,
     /// The row of the match.
     pub at: Option<usize>,
-    /// Which row with a match it is, from 1, and how many there are.
+    /// Which row with a match it is, from 1, and how many there are so far.
     pub position: (usize, usize),
+    /// Where it is still to go: what was looked through holds no match there.
+    pub seek: Option<Seek>,
+    /// How much of the page was looked through, in percent; none when all of it was.
+    pub progress: Option<u8>,
 }
 
 /// For the client task.

@@ -31,8 +31,10 @@ pub fn result_text(result: &Value) -> Cow<'_, str> {
             };
             let found = if failed { error().or(content) } else { content.or_else(error) };
             found.unwrap_or_else(|| {
+                // A success whose text is there and empty has nothing to say, whatever stands beside it.
+                let said = !failed && map.get("content").is_some_and(Value::is_string);
                 let known = ["success", "content", "perf", "display", "duration"];
-                if map.keys().all(|key| known.contains(&key.as_str())) {
+                if said || map.keys().all(|key| known.contains(&key.as_str())) {
                     Cow::Borrowed("")
                 } else {
                     Cow::Owned(result.to_string())

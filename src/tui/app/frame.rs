@@ -68,7 +68,11 @@ impl App {
             self.take(Msg::Selected(self.views.shown.selected()), Dirty::No);
         }
         if let Some(sought) = drawn.sought {
-            self.take(Msg::PageSought(sought), Dirty::No);
+            let next = if sought.progress.is_some() { Dirty::Now } else { Dirty::No };
+            self.take(Msg::PageSought(sought), next);
+        }
+        if drawn.unfinished {
+            self.dirty = Dirty::Now;
         }
         self.set_title()
     }

@@ -3,6 +3,8 @@
 //! Fields keep the order of the wire. The form is a list of rows (each option of a choice is one),
 //! so that arrows, numbers and clicks all mean the same thing.
 
+use std::cmp::Ordering;
+
 use super::composer::Composer;
 use serde_json::{Map, Value, json};
 
@@ -287,13 +289,47 @@ pub(super) fn fields(params: &Value) -> Vec<Field> {
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    schema
+    let mut fields: Vec<Field> = schema
         .get("properties")
         .and_then(Value::as_object)
         .into_iter()
         .flatten()
         .map(|(key, schema)| read_field(key, schema, required.contains(&key.as_str())))
-        .collect()
+        .collect();
+    // A sender that keeps its fields in a sorted map puts `q_10` before `q_2`: sorted names say
+    // nothing of the order that was meant but by their numbers.
+    if fields.is_sorted_by(|a: &Field, b| a.key <= b.key) {
+        fields.sort_by(|a, b| by_numbers(&a.key, &b.key));
+    }
+    fields
+}
+
+/// Compares two names, the numbers in them by value.
+fn by_numbers(one: &str, other: &str) -> Ordering {
+    let (mut one, mut other) = (pieces(one), pieces(other));
+    loop {
+        let order = match (one.next(), other.next()) {
+            (None, None) => return Ordering::Equal,
+            (left, right) => left.cmp(&right),
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+}
+
+/// The letters and numbers of a name; a number is compared by its length first.
+fn pieces(name: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut rest = name;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let len = if digits > 0 { digits } else { first.len_utf8() };
+        let (piece, after) = rest.split_at_checked(len)?;
+        rest = after;
+        let number = piece.trim_start_matches('0');
+        Some(if digits > 0 { (number.len(), number) } else { (0, piece) })
+    })
 }
 
 fn text(value: &Value, key: &str) -> String {
@@ -481,6 +517,23 @@ mod tests {
         );
         let keys: Vec<_> = f.fields.iter().map(|f| f.key.as_str()).collect();
         assert_eq!(keys, ["z", "a", "m"]);
+    }
+
+    #[test]
+    fn names_that_come_sorted_are_put_in_the_order_of_their_numbers() {
+        let order = |names: &[&str]| -> Vec<String> {
+            let properties: Map<String, Value> =
+                names.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
+            form(&Value::Object(properties), &[]).fields.into_iter().map(|f| f.key).collect()
+        };
+        let sorted = ["q_0", "q_0_other", "q_1", "q_10", "q_10_other", "q_11", "q_2", "q_2_other"];
+        let meant = ["q_0", "q_0_other", "q_1", "q_2", "q_2_other", "q_10", "q_10_other", "q_11"];
+        assert_eq!(order(&sorted), meant);
+        // Another order was meant as it is.
+        assert_eq!(order(&["q_10", "q_2", "q_1"]), ["q_10", "q_2", "q_1"]);
+        assert_eq!(order(&["a", "b007", "b07", "b1"]), ["a", "b1", "b007", "b07"]);
+        let huge = "n99999999999999999999999999";
+        assert_eq!(order(&["n100", huge, "中2"]), ["n100", huge, "中2"]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 pub mod agents;
 pub mod composer;
+mod focus;
 pub mod form;
 pub mod fuzzy;
 pub mod history;
@@ -317,6 +318,8 @@ pub struct PageFind {
     pub at: Option<usize>,
     /// Which row with a match, from 1, and how many there are; none before the first look.
     pub position: Option<(usize, usize)>,
+    /// How much was looked through, in percent, while that is not all.
+    pub progress: Option<u8>,
 }
 
 /// Where a search goes on.

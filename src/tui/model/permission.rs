@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+use crate::printable::{self, Unseen};
+
 /// Fields of an input that hold the text before and after a change, by the names that agents use.
 const EDITED: [&str; 7] =
     ["old_string", "new_string", "content", "old_str", "new_str", "oldText", "newText"];
@@ -388,7 +390,9 @@ pub fn reveal(text: &str) -> String {
         }
         *spaces = 0;
     };
+    let mut last = None;
     for c in text.chars() {
+        let before = last.replace(c);
         if c == ' ' {
             spaces += 1;
             continue;
@@ -399,7 +403,7 @@ pub fn reveal(text: &str) -> String {
             '\t' => out.push_str("⟨tab⟩"),
             '\r' => out.push_str("⟨CR⟩"),
             '\u{1b}' => out.push_str("⟨ESC⟩"),
-            c if is_hidden(c) => {
+            c if is_hidden(c, before) => {
                 let _infallible = write!(out, "⟨U+{:04X}⟩", u32::from(c));
             }
             c => out.push(c),
@@ -409,14 +413,26 @@ pub fn reveal(text: &str) -> String {
     out
 }
 
-fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}' | '\u{a0}' | '\u{2000}'..='\u{200a}'
-            | '\u{3000}')
+/// What is to be approved shows every class but pictures, which [`reveal`] looks at one by one.
+const WRITTEN_OUT: [Unseen; 10] = [
+    Unseen::Control,
+    Unseen::Separator,
+    Unseen::Bidi,
+    Unseen::ZeroWidth,
+    Unseen::Joiner,
+    Unseen::Selector,
+    Unseen::Filler,
+    Unseen::Tag,
+    Unseen::SoftHyphen,
+    Unseen::Blank,
+];
+
+/// Whether a character could hide something where it stands after `last`.
+fn is_hidden(c: char, last: Option<char>) -> bool {
+    match Unseen::of(c) {
+        Some(Unseen::Picture) => !last.is_some_and(|last| printable::can_be_joined(last, c)),
+        _ => Unseen::is_in(c, &WRITTEN_OUT),
+    }
 }
 
 #[cfg(test)]
@@ -510,6 +526,22 @@ mod tests {
         let shown = reveal("a\u{202e}b\u{200b}c\rd\te\u{1b}[2J");
         assert_eq!(shown, "a⟨U+202E⟩b⟨U+200B⟩c⟨CR⟩d⟨tab⟩e⟨ESC⟩[2J");
         assert_eq!(reveal(&format!("x{}y", " ".repeat(300))), "x ⟨300 spaces⟩ y");
+    }
+
+    #[test]
+    fn no_class_of_unseen_characters_gets_into_what_is_approved() {
+        let classes = "\u{1}\u{9b}\u{2028}\u{202e}\u{2066}\u{200b}\u{feff}\u{200d}\u{fe00}\u{180b}\u{3164}\u{115f}\u{e0041}\u{e0100}\u{ad}\u{a0}\u{202f}\u{2800}\u{3000}";
+        for c in classes.chars() {
+            for text in [format!("a{c}b"), format!("👩{c}🔬"), format!("模{c}型")] {
+                let shown = reveal(&text);
+                assert!(!shown.contains(c), "{c:?} in {shown}");
+                assert!(shown.contains(&format!("⟨U+{:04X}⟩", u32::from(c))), "{c:?} in {shown}");
+            }
+        }
+        // A selector that makes a picture of a sign stays; one that has nothing to choose is shown.
+        assert_eq!(reveal("⚠\u{fe0f} 1\u{fe0f}"), "⚠\u{fe0f} 1\u{fe0f}");
+        assert_eq!(reveal("rm\u{fe0f} -rf"), "rm⟨U+FE0F⟩ -rf");
+        assert_eq!(reveal("⚠\u{fe0f}\u{fe0f}"), "⚠\u{fe0f}⟨U+FE0F⟩");
     }
 
     #[test]

@@ -3,43 +3,12 @@
 
 use super::{agents, ask, edit, mention, overlay, queue, quit, slash, turn};
 use crate::tui::keymap::{self, Action, Context, Key, KeyCode};
-use crate::tui::model::menu;
-use crate::tui::model::plan::PlanFocus;
-use crate::tui::model::{AskKind, Model, Overlay, QUIT_WINDOW_MS, Search, Turn};
+use crate::tui::model::{Model, Overlay, QUIT_WINDOW_MS, Search, Turn};
 use crate::tui::msg::{Cmd, CopyWhat, Scroll};
 use crate::tui::terminal::input::{Mouse, MouseKind};
 
 /// Rows of the transcript that one notch of the wheel scrolls.
 const WHEEL_ROWS: i32 = 3;
-
-/// Where the focus is.
-pub(super) fn context(model: &Model) -> Context {
-    match &model.overlay {
-        Some(Overlay::Picker(_)) => return Context::Picker,
-        Some(Overlay::Page(page)) if page.focused => return Context::Page,
-        Some(Overlay::Agents(_)) => return Context::Agents,
-        Some(Overlay::Queue(_)) => return Context::Queue,
-        _ => {}
-    }
-    if model.is_armed() {
-        match model.asks.first().map(|a| &a.kind) {
-            Some(AskKind::Permission(_)) => return Context::Permission,
-            Some(AskKind::Form(_)) => return Context::Form,
-            Some(AskKind::Plan(plan)) if plan.focus == PlanFocus::Note => return Context::PlanNote,
-            Some(AskKind::Plan(_)) => return Context::Plan,
-            None => {}
-        }
-    }
-    if model.search.is_some() {
-        Context::Search
-    } else if menu::is_open(model) {
-        Context::Menu
-    } else if model.mentions.is_open() {
-        Context::Mention
-    } else {
-        Context::Composer
-    }
-}
 
 /// Whether something is asked there.
 fn is_dialog(context: Context) -> bool {
@@ -48,7 +17,7 @@ fn is_dialog(context: Context) -> bool {
 
 /// Takes a key in.
 pub(super) fn key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) {
-    let context = context(model);
+    let context = model.focus();
     let armed = model.is_armed();
     let handled = match context {
         Context::Picker => overlay::picker_key(model, key, cmds),
@@ -215,7 +184,7 @@ pub(super) fn pasted(model: &mut Model, text: &str, cmds: &mut Vec<Cmd>) {
     if text.is_empty() {
         return;
     }
-    let context = context(model);
+    let context = model.focus();
     model.last_input_ms = model.now_ms;
     if let Some(Overlay::Picker(picker)) = &mut model.overlay {
         picker.type_text(text.lines().next().unwrap_or_default());

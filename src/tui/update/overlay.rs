@@ -364,6 +364,8 @@ fn find_key(page: &mut Page, key: Key) -> bool {
         return true;
     }
     find.seek = Some(Seek::Here);
+    find.at = None;
+    find.progress = None;
     true
 }
 
@@ -372,10 +374,11 @@ pub(super) fn page_sought(model: &mut Model, sought: PageSought) {
     if let Some(Overlay::Page(page)) = &mut model.overlay
         && let Some(find) = &mut page.find
     {
-        find.seek = None;
+        find.seek = sought.seek;
         find.at = sought.at;
         find.position = Some(sought.position);
-        page.scroll = sought.scroll;
+        find.progress = sought.progress;
+        page.scroll = sought.scroll.unwrap_or(page.scroll);
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn before_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) {
 
 /// Holds an Enter that may belong to a paste; returns true when the key is dealt with.
 pub(super) fn holds_enter(model: &mut Model, key: Key) -> bool {
-    if key != Key::plain(KeyCode::Enter) || keys::context(model) != Context::Composer {
+    if key != Key::plain(KeyCode::Enter) || model.focus() != Context::Composer {
         return false;
     }
     let since = model.now_ms.saturating_sub(model.burst.last_ms);
@@ -75,7 +75,7 @@ pub(super) fn burst(model: &mut Model, mut text: String, cmds: &mut Vec<Cmd>) {
     if model.burst.held_enter_until.take().is_some() {
         text.insert(0, '\n');
     }
-    let goes_on = model.burst.run >= RUN_LENGTH && keys::context(model) == Context::Composer;
+    let goes_on = model.burst.run >= RUN_LENGTH && model.focus() == Context::Composer;
     if !(goes_on && model.composer.paste_on(&text)) {
         keys::pasted(model, &text, cmds);
     }
@@ -88,7 +88,7 @@ pub(super) fn burst(model: &mut Model, mut text: String, cmds: &mut Vec<Cmd>) {
 /// A few characters that came with a burst belong to its chip; returns whether they do.
 pub(super) fn goes_on(model: &mut Model, key: Key) -> bool {
     // The run is longer than a burst leaves it only when the key followed at once.
-    if model.burst.run <= RUN_LENGTH || keys::context(model) != Context::Composer {
+    if model.burst.run <= RUN_LENGTH || model.focus() != Context::Composer {
         return false;
     }
     key.text().is_some_and(|c| model.composer.paste_on(c.encode_utf8(&mut [0; 4])))

@@ -448,7 +448,8 @@ fn turn_failed(model: &mut Model, failure: &Failure, sent: Option<String>, cmds:
     model.transcript.error(
         "the turn failed",
         detail_of(failure),
-        overlay::hint_for(failure.code),
+        overlay::hint_for(failure.code)
+            .or_else(|| Some("to send it again: ↑ brings the prompt back".to_owned())),
         now,
     );
     // A prompt that the agent refused goes back to where it can be sent again.

@@ -35,6 +35,15 @@ pub(super) fn draw(model: &Model, list: AgentList, theme: &Theme, body: Rect, bu
     widgets::frame_hints(area, &hints(area.width), theme, buf);
     let shown = usize::from(inside.height);
     let first = (at + 1).saturating_sub(shown);
+    let clocks: Vec<String> = rows
+        .iter()
+        .map(|row| agents::agent_of(&model.transcript, row.block))
+        .map(|agent| agent.map_or_else(String::new, |agent| clock(model, agent)))
+        .collect();
+    let clock_room =
+        clocks.iter().skip(first).take(shown).map(|c| width::cell_width(c)).max().unwrap_or(0);
+    // Names of all depths end at one column, and the clocks behind them.
+    let named = (usize::from(inside.width).saturating_sub(2) * 2 / 5).max(10);
     for (y, (i, row)) in (inside.y..inside.bottom()).zip(rows.iter().enumerate().skip(first)) {
         let Some(agent) = agents::agent_of(&model.transcript, row.block) else { continue };
         let base = if i == at { Some(theme.selected) } else { None };
@@ -46,13 +55,12 @@ pub(super) fn draw(model: &Model, list: AgentList, theme: &Theme, body: Rect, bu
         let indent = "  ".repeat(row.depth.min(4));
         let doing = doing(model, agent, row.block, theme);
         let name = name(agent);
-        let room = usize::from(inside.width).saturating_sub(indent.len() + 2);
-        let name_room = (room * 2 / 5).max(10).min(room);
-        let clock = clock(model, agent);
+        let name_room = named.saturating_sub(indent.len()).max(6);
+        let clock = clocks.get(i).map_or("", String::as_str);
         let line = Line::from(vec![
             Span::styled(format!("{indent}{mark} "), style(colour)),
             Span::styled(width::fit(&name, name_room, "…"), style(theme.text)),
-            Span::styled(format!(" {clock} "), style(theme.dim)),
+            Span::styled(format!(" {clock:>clock_room$} "), style(theme.dim)),
             Span::styled(doing, style(theme.dim)),
         ]);
         widgets::put_line(buf, inside.x, y, inside.width, &line);
@@ -120,10 +128,15 @@ pub(super) fn way(model: &Model, theme: &Theme, area: Rect, buf: &mut Buffer) {
     // The way is cut, not the key that leads back: what the names leave is the rule's own ends,
     // the root, an arrow each, the state and the keys.
     let steps = model.path.len().max(1);
-    let taken = 8 + 4 + 3 * steps + width::cell_width(&state) + width::cell_width(&hints);
-    let each = (usize::from(area.width).saturating_sub(taken) / steps).max(6);
-    let mut left = vec![Span::styled("main", theme.dim)];
-    for (i, id) in model.path.iter().enumerate() {
+    let ends = width::cell_width(&state) + width::cell_width(&hints);
+    let room = |root: usize, steps: usize| {
+        usize::from(area.width).saturating_sub(8 + root + 3 * steps + ends) / steps
+    };
+    // Where not even a word of each name fits, only the inmost is named.
+    let (root, skipped) = if room(4, steps) < 6 { ("…", steps - 1) } else { ("main", 0) };
+    let each = room(width::cell_width(root), steps - skipped).max(6);
+    let mut left = vec![Span::styled(root, theme.dim)];
+    for (i, id) in model.path.iter().enumerate().skip(skipped) {
         let Some(agent) = agents::agent_of(&model.transcript, *id) else { continue };
         let style = if i + 1 == steps { theme.accent } else { theme.dim };
         left.push(Span::styled(" › ", theme.dim));

@@ -124,8 +124,8 @@ pub(super) fn menu(model: &Model, theme: &Theme, area: Rect, buf: &mut Buffer) {
 /// Says which row of how many is selected, when not all are in sight.
 fn place_in(selected: usize, rows: usize, theme: &Theme, area: Rect, buf: &mut Buffer) {
     if rows > usize::from(area.height) {
-        let position = format!(" {}/{rows}", selected + 1);
-        let x = area.right().saturating_sub(u16::try_from(position.len() + 1).unwrap_or(0));
+        let position = format!(" {}/{rows} ", selected + 1);
+        let x = area.right().saturating_sub(u16::try_from(position.len()).unwrap_or(0));
         buf.set_string(x, area.y, position, theme.dim);
     }
 }

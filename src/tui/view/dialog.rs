@@ -17,11 +17,12 @@ use crate::tui::model::{Ask, Body, Model};
 pub(super) fn height(
     permission: &Permission,
     columns: u16,
+    is_tiny: bool,
     theme: &Theme,
     view: &mut TranscriptView,
 ) -> u16 {
-    let inside = columns.saturating_sub(4).max(2);
-    let (paper, _) = body(permission, inside, theme, view);
+    let inside = if is_tiny { columns } else { columns.saturating_sub(4) };
+    let (paper, _) = body(permission, inside.max(2), theme, view);
     let rows = paper.len() + permission.options.len().max(1) + 3;
     u16::try_from(rows).unwrap_or(u16::MAX)
 }
@@ -55,24 +56,41 @@ pub(super) fn draw(
     widgets::rows(Rect { height: rows, ..inside }, paper.rows(seen, theme, code), buf);
     let below = all.saturating_sub(first + usize::from(rows));
     let area_of_options = Rect { y: inside.y + rows + gap, height: options, ..inside };
-    draw_options(permission, armed, theme, area_of_options, buf);
-    let count = permission.options.len().min(9);
-    let mut hints = Vec::new();
-    if armed {
-        if below > 0 || first > 0 {
-            hints.push(format!("Shift-↑↓ scrolls, {below} more"));
-        }
-        match count {
-            0 => {}
-            1 => hints.push("1 answers".to_owned()),
-            _ => hints.push(format!("1-{count} answer")),
-        }
-        hints.extend(["Esc cancels", "↑↓ Enter", "Ctrl-T in full"].map(str::to_owned));
-    } else {
-        hints.push("keys count after a moment without typing…".to_owned());
-    }
-    widgets::frame_hints(area, &hints, theme, buf);
+    let unseen = draw_options(permission, armed, theme, area_of_options, buf);
+    let scrolls = (below > 0 || first > 0).then_some(below);
+    let hints = hints(permission, armed, scrolls, area.width);
+    widgets::frame_foot(area, &hints, &unseen, theme, buf);
     Body { most, rows: usize::from(rows) }
+}
+
+/// What can be pressed; `scrolls` is how many rows are below, when not all are in sight.
+fn hints(
+    permission: &Permission,
+    armed: bool,
+    scrolls: Option<usize>,
+    columns: u16,
+) -> Vec<String> {
+    if !armed {
+        return vec!["keys count after a moment without typing…".to_owned()];
+    }
+    let mut hints = Vec::new();
+    match scrolls {
+        // What is asked comes first: nothing is to be answered unseen.
+        Some(0) if columns < 40 => hints.push("Ctrl-P: back".to_owned()),
+        Some(0) => hints.push("Shift-↑ scrolls back".to_owned()),
+        Some(below) if columns < 24 => hints.push(format!("^N: {below} more")),
+        Some(below) if columns < 40 => hints.push(format!("Ctrl-N: {below} more")),
+        Some(below) => hints.push(format!("Shift-↑↓ scrolls, {below} more")),
+        None => {}
+    }
+    match permission.options.len().min(9) {
+        0 => {}
+        1 => hints.push("1 answers".to_owned()),
+        count if columns < 40 && scrolls.is_some() => hints.push(format!("1-{count}")),
+        count => hints.push(format!("1-{count} answer")),
+    }
+    hints.extend(["Esc cancels", "↑↓ Enter", "Ctrl-T in full"].map(str::to_owned));
+    hints
 }
 
 /// What is asked, by whom, how risky it is, and which of how many.
@@ -95,7 +113,14 @@ fn title(model: &Model, ask: &Ask, permission: &Permission) -> String {
     format!("permission{place}{from}{risk}: {}", reveal(&permission.what).replace('\n', " "))
 }
 
-fn draw_options(permission: &Permission, armed: bool, theme: &Theme, area: Rect, buf: &mut Buffer) {
+/// Draws the answers; returns what says how many of them are out of sight.
+fn draw_options(
+    permission: &Permission,
+    armed: bool,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut Buffer,
+) -> String {
     if permission.options.is_empty() {
         widgets::put(
             buf,
@@ -130,6 +155,8 @@ fn draw_options(permission: &Permission, armed: bool, theme: &Theme, area: Rect,
         let text = format!("{mark} {number}  {}", reveal(&option.name).replace('\n', " "));
         widgets::put(buf, area.x, y, &text, area.width, style);
     }
+    let below = permission.options.len().saturating_sub(first + shown);
+    widgets::out_of_sight(first, below, theme)
 }
 
 /// What is asked, made once for a width.

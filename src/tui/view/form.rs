@@ -42,9 +42,12 @@ pub(super) fn draw(
     let wanted = u16::try_from(fields.lines.len()).unwrap_or(u16::MAX);
     let half = (inside.height / 2).max(3).min(inside.height);
     let message_rows = u16::try_from(message.len()).unwrap_or(u16::MAX);
+    // Where every row counts nothing sets the fields apart, and one row is the question's.
+    let is_tiny = widgets::is_tiny(buf.area);
+    let (gap_rows, half) = if is_tiny { (0, inside.height - inside.height / 3) } else { (1, half) };
     let field_rows =
-        wanted.min(inside.height.saturating_sub(message_rows.saturating_add(1)).max(half));
-    let text_rows = inside.height.saturating_sub(field_rows + 1).min(message_rows);
+        wanted.min(inside.height.saturating_sub(message_rows.saturating_add(gap_rows)).max(half));
+    let text_rows = inside.height.saturating_sub(field_rows + gap_rows).min(message_rows);
     let text_area = Rect { height: text_rows, ..inside };
     let most = message.len().saturating_sub(usize::from(text_rows));
     let first = ask.scroll.min(most);
@@ -52,16 +55,22 @@ pub(super) fn draw(
     let below = message.len().saturating_sub(seen.end);
     widgets::rows(text_area, message.rows(seen, theme, code), buf);
     let gap = inside.y + text_rows;
-    if gap < inside.bottom() {
+    if is_tiny {
+        let note = if below > 0 { format!("PgDn: {below}") } else { String::new() };
+        widgets::frame_head(area, &note, theme, buf);
+    } else if gap < inside.bottom() {
         let text = if below > 0 { format!("PgDn: {below} more lines") } else { String::new() };
         widgets::put(buf, inside.x, gap, &text, inside.width, theme.dim);
     }
-    let field_area = Rect { y: (gap + 1).min(inside.bottom()), height: field_rows, ..inside };
+    let top = (gap + gap_rows).min(inside.bottom());
+    let field_area = Rect { y: top, height: field_rows.min(inside.bottom() - top), ..inside };
     let shown = usize::from(field_area.height);
     let start =
         (fields.focus + 2).saturating_sub(shown).min(fields.lines.len().saturating_sub(shown));
-    widgets::lines(field_area, &fields.lines, start, buf);
-    hints(area, form, armed, most, theme, buf);
+    let under = widgets::lines(field_area, &fields.lines, start, buf);
+    let unseen = widgets::out_of_sight(start, under, theme);
+    let hints = hints(area, form, armed, most);
+    widgets::frame_foot(area, &hints, &unseen, theme, buf);
     let caret = fields.focus.checked_sub(start).filter(|r| *r < shown).zip(fields.caret).map(
         |(row, column)| {
             let most = field_area.width.saturating_sub(1);
@@ -73,9 +82,18 @@ pub(super) fn draw(
 }
 
 /// What can be pressed where the focus is.
-fn hints(area: Rect, form: &Form, armed: bool, most: usize, theme: &Theme, buf: &mut Buffer) {
+fn hints(area: Rect, form: &Form, armed: bool, most: usize) -> Vec<String> {
     let narrow = area.width < 50;
-    let mut hints = if armed {
+    let mut hints = if armed && area.width < 24 {
+        vec![match form.focused() {
+            FormRow::Option(f, _)
+                if matches!(form.fields.get(f).map(|f| &f.kind), Some(FieldKind::Many { .. })) =>
+            {
+                "Space"
+            }
+            _ => "Enter",
+        }]
+    } else if armed {
         match form.focused() {
             FormRow::Option(f, _) => match form.fields.get(f).map(|f| &f.kind) {
                 Some(FieldKind::Many { .. }) => vec!["Space marks", "Enter goes on"],
@@ -101,8 +119,7 @@ fn hints(area: Rect, form: &Form, armed: bool, most: usize, theme: &Theme, buf: 
     if armed && most > 0 {
         hints.push("PgUp PgDn scroll");
     }
-    let hints: Vec<String> = hints.into_iter().map(str::to_owned).collect();
-    widgets::frame_hints(area, &hints, theme, buf);
+    hints.into_iter().map(str::to_owned).collect()
 }
 
 fn field_lines(form: &Form, armed: bool, columns: u16, theme: &Theme) -> Fields {

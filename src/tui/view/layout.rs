@@ -7,7 +7,7 @@ use crate::tui::model::menu;
 use crate::tui::model::permission::Permission;
 use crate::tui::model::{AskKind, Model, Overlay, SIDE_BY_SIDE};
 
-use super::{composer, dock};
+use super::{composer, dock, status};
 
 /// Rows of the slash menu.
 const MENU_ROWS: u16 = 8;
@@ -15,6 +15,8 @@ const MENU_ROWS: u16 = 8;
 const QUEUE_ROWS: u16 = 3;
 /// Below this height the rule under the composer is left out.
 const ROOMY: u16 = 16;
+/// Below this height what is asked or read has every row but one of the draft's.
+const LOW: u16 = 10;
 
 /// The areas of a frame.
 #[derive(Debug, Clone, Copy)]
@@ -51,12 +53,15 @@ impl Layout {
             bottom -= rows;
             Rect::new(screen.x, bottom, screen.width, rows)
         };
-        let status = take(1);
+        let covered = !model.asks.is_empty() || model.overlay.is_some();
+        let taken = screen.height < LOW && covered;
+        // What is said for a moment has its row also then.
+        let status = take(u16::from(!taken || status::message(model).is_some()));
         let bottom_rule = take(u16::from(screen.height >= ROOMY));
-        let rows = composer::height(model, screen);
+        let rows = if taken { 1 } else { composer::height(model, screen) };
         let composer = take(rows);
-        let top_rule = take(1);
-        let spare = screen.height.saturating_sub(rows + 6);
+        let top_rule = take(u16::from(!taken));
+        let spare = screen.height.saturating_sub(rows + if screen.height < LOW { 4 } else { 6 });
         let menu_rows =
             if menu::is_open(model) { menu::rows(model).len() } else { model.mentions.height() };
         let menu_rows = u16::try_from(menu_rows).unwrap_or(MENU_ROWS).min(MENU_ROWS).min(spare);

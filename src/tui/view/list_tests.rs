@@ -36,7 +36,7 @@ fn says(model: &mut Model, session: &str, kind: &str, text: &str) {
 }
 
 /// A turn that started two subagents, one of which started another.
-fn nested() -> Model {
+pub(super) fn nested() -> Model {
     let mut model = ready();
     keys(&mut model, "look around<ret>");
     let running = json!({"state": "running"});
@@ -114,7 +114,7 @@ fn item(id: &str, text: &str, note: &str) -> AgentItem {
 }
 
 /// Two prompts that wait here, two in the agent.
-fn queued(auto_drain: bool) -> Model {
+pub(super) fn queued(auto_drain: bool) -> Model {
     let mut model = ready();
     model.agent.abilities.extend([Ability::Queue, Ability::Steer]);
     keys(&mut model, "go<ret>first here<ret>第二<ret>");

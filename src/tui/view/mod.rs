@@ -17,6 +17,7 @@ mod dialog;
 mod dock;
 mod form;
 mod help;
+mod hints;
 mod layout;
 mod page;
 mod pager;
@@ -39,7 +40,7 @@ use theme::Theme;
 use transcript::TranscriptView;
 
 /// Screens smaller than this get a line that says so.
-const SMALLEST: (u16, u16) = (30, 8);
+const SMALLEST: (u16, u16) = (20, 6);
 
 /// What the loop needs to know of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,6 +57,8 @@ pub struct Drawn {
     pub dialog_shown: bool,
     /// Where a search in a page came to.
     pub sought: Option<PageSought>,
+    /// A page is not yet read as far as one went in it: the next frame goes on.
+    pub unfinished: bool,
 }
 
 /// Draws the whole screen into `buf`, whose cells are empty.
@@ -73,7 +76,7 @@ fn draw_all(model: &Model, view: &mut TranscriptView, theme: &Theme, buf: &mut B
         return too_small(screen, theme, buf);
     }
     let layout = Layout::of(model, screen, |permission, columns| {
-        dialog::height(permission, columns, theme, view)
+        dialog::height(permission, columns, widgets::is_tiny(screen), theme, view)
     });
     let mut drawn = Drawn { transcript: layout.transcript, ..Drawn::default() };
     draw_main(model, view, theme, &layout, buf);
@@ -89,10 +92,11 @@ fn draw_all(model: &Model, view: &mut TranscriptView, theme: &Theme, buf: &mut B
     draw_ask(model, view, theme, &layout, &mut drawn, buf);
     match &model.overlay {
         Some(Overlay::Page(page)) => {
-            let (sought, body) = page::draw(model, page, view, theme, layout.page, buf);
-            drawn.sought = sought;
+            let shown = page::draw(model, page, view, theme, layout.page, buf);
+            drawn.sought = shown.sought;
+            drawn.unfinished = shown.unfinished;
             if page.focused {
-                drawn.body = body;
+                drawn.body = shown.body;
                 drawn.caret = None;
             }
             drawn.dialog_shown &= layout.page_is_beside;
@@ -185,8 +189,13 @@ mod fuzz_tests;
 #[cfg(test)]
 mod list_tests;
 #[cfg(test)]
+#[allow(clippy::format_collect, reason = "test texts are built plainly")]
+mod page_tests;
+#[cfg(test)]
 mod report_tests;
 #[cfg(test)]
 mod style_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tiny_tests;

@@ -35,7 +35,9 @@ pub(super) fn draw(
     let note = plan.note.as_ref().filter(|_| plan.focus == PlanFocus::Note || plan.has_note());
     let columns = usize::from(inside.width.saturating_sub(NOTE_MARK + 1).max(2));
     let note_rows = note.map_or(0, |n| n.rows(columns).len().clamp(1, NOTE_ROWS));
-    let note_rows = u16::try_from(note_rows).unwrap_or(1).min(inside.height.saturating_sub(3));
+    // Where every row counts the words have one before the plan has.
+    let kept = if widgets::is_tiny(buf.area) { 2 } else { 3 };
+    let note_rows = u16::try_from(note_rows).unwrap_or(1).min(inside.height.saturating_sub(kept));
     // Below the plan: a rule, the words, what will happen, the answers.
     let says = u16::from(note.is_some() && inside.height > 6);
     let below = (2 + note_rows + says).min(inside.height);
@@ -147,10 +149,15 @@ fn answers(plan: &PlanReview, armed: bool, area: Rect, theme: &Theme, buf: &mut 
     let [approve, reject] = plan.labels.each_ref().map(String::as_str);
     let long = [("a", approve), ("r", reject), ("f", "Reject with feedback")];
     let short = [("a", "Approve"), ("r", "Reject"), ("f", "Feedback")];
-    let cells = |all: &[(&str, &str); 3]| -> usize {
-        all.iter().map(|(_, label)| width::cell_width(label) + 6).sum()
+    let brief = [("a", "Approve"), ("r", "Reject"), ("f", "Note")];
+    let tiny = [("a", "Yes"), ("r", "No"), ("f", "Note")];
+    // Every answer is in sight, however narrow the pane is.
+    let cells = |all: &[(&str, &str); 3], apart: usize| -> usize {
+        all.iter().map(|(_, label)| width::cell_width(label) + 3).sum::<usize>() + 2 * apart
     };
-    let labels = if cells(&long) <= usize::from(area.width) { long } else { short };
+    let sets = [(long, 2), (short, 2), (brief, 1), (tiny, 1)];
+    let fits = sets.iter().find(|(set, apart)| cells(set, *apart) <= usize::from(area.width));
+    let (labels, apart) = *fits.unwrap_or(&(tiny, 1));
     let places = [
         (PlanFocus::Approve, theme.success),
         (PlanFocus::Reject, theme.error),
@@ -170,7 +177,7 @@ fn answers(plan: &PlanReview, armed: bool, area: Rect, theme: &Theme, buf: &mut 
         spans
             .push(Span::styled(format!("{mark}{key} "), if has_focus { style } else { theme.dim }));
         spans.push(Span::styled(label.to_owned(), style));
-        spans.push(Span::raw("  "));
+        spans.push(Span::raw(" ".repeat(apart)));
     }
     widgets::put_line(buf, area.x, area.y, area.width, &Line::from(spans));
 }

@@ -82,17 +82,19 @@ pub(super) fn draw(model: &Model, list: QueueList, theme: &Theme, body: Rect, bu
     widgets::frame_hints(area, &hints(model, area.width), theme, buf);
     let shown = usize::from(inside.height);
     let first = (at + 1).saturating_sub(shown);
-    for (y, row) in (inside.y..inside.bottom()).zip(first..count) {
-        let (what, text, held) = place(model, row);
+    let places: Vec<_> = (first..count).take(shown).map(|row| (row, place(model, row))).collect();
+    let widest = places.iter().map(|(_, (what, ..))| width::cell_width(what)).max().unwrap_or(0);
+    let columns = usize::from(inside.width);
+    let room = widest.min(if columns < 60 { columns / 2 } else { columns * 3 / 5 }).max(9);
+    for (y, (row, (what, text, held))) in (inside.y..inside.bottom()).zip(places) {
         let base = (row == at).then_some(theme.selected);
         if let Some(style) = base {
             buf.set_string(inside.x, y, " ".repeat(usize::from(inside.width)), style);
         }
         let tone = if held { theme.warning } else { theme.dim };
-        let room = usize::from(inside.width) / 3;
         let line = Line::from(vec![
-            Span::styled(width::fit(&what, room.clamp(9, 34), "…"), base.unwrap_or(tone)),
-            Span::styled(format!(" {text}"), base.unwrap_or(theme.text)),
+            Span::styled(width::fit(&what, room, "…"), base.unwrap_or(tone)),
+            Span::styled(format!("  {text}"), base.unwrap_or(theme.text)),
         ]);
         widgets::put_line(buf, inside.x, y, inside.width, &line);
     }

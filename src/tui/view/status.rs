@@ -7,10 +7,10 @@ use ratatui::text::Span;
 
 use super::theme::Theme;
 use super::transcript::TranscriptView;
-use super::{widgets, width};
+use super::{hints, widgets, width};
 use crate::tui::keymap::{self, Action, Context};
 use crate::tui::model::status::{ConfigOption, Usage};
-use crate::tui::model::{Ability, AskKind, Model, Phase, Turn};
+use crate::tui::model::{AskKind, Model, Phase, Turn};
 
 /// The rule above the composer: what the agent is doing; what is new below.
 pub(super) fn top_rule(
@@ -88,7 +88,7 @@ fn activity(model: &Model, theme: &Theme) -> Vec<Span<'static>> {
             }
             let mut spans = spin(format!("working {}", elapsed(since_ms)), theme.text);
             spans.extend(subagents(model, theme));
-            if model.path.is_empty() {
+            if model.would_stop() {
                 spans.push(Span::styled(" · Esc stops", theme.dim));
             }
             spans
@@ -138,38 +138,11 @@ fn message_or_hints(model: &Model, room: usize, theme: &Theme) -> Vec<Span<'stat
     if let Some(message) = message(model) {
         return vec![Span::styled(message, theme.warning)];
     }
-    if !model.asks.is_empty() {
-        let hint = if model.is_armed() {
-            "the question above has the keys · F1 help"
-        } else {
-            "what you type goes into the draft"
-        };
-        return vec![Span::styled(hint, theme.dim)];
-    }
-    let key =
-        |context, action| keymap::hint(context, action).map(|k| k.to_string()).unwrap_or_default();
-    let send = if model.turn == Turn::Idle { "send" } else { "queue" };
-    let mut hints = vec![
-        format!("{} {send}", key(Context::Composer, Action::Send)),
-        format!("{} new line", key(Context::Composer, Action::NewLine)),
-    ];
-    if matches!(model.turn, Turn::Running { .. }) {
-        hints.push(format!("{} stop", key(Context::Global, Action::Interrupt)));
-        if model.agent.can(Ability::Steer) {
-            hints.push(format!("{} guide", key(Context::Composer, Action::Steer)));
-        }
-    }
-    if model.waiting() > 0 {
-        hints.push(format!("{} the queue", key(Context::Global, Action::Queue)));
-    }
-    hints.push(format!("{} help", key(Context::Global, Action::Help)));
-    if !model.session.settings.mode_name().is_empty() {
-        hints.push(format!("{} mode", key(Context::Global, Action::NextMode)));
-    }
-    vec![Span::styled(widgets::fitting(&hints, room), theme.dim)]
+    vec![Span::styled(hints::now(model, room), theme.dim)]
 }
 
-fn message(model: &Model) -> Option<String> {
+/// What is to be read for a moment.
+pub(super) fn message(model: &Model) -> Option<String> {
     if model.quit_until.is_some() {
         return Some("Ctrl-C again quits".to_owned());
     }
@@ -178,6 +151,9 @@ fn message(model: &Model) -> Option<String> {
 
 /// The status line: model, mode, directory; how full the context is.
 pub(super) fn line(model: &Model, theme: &Theme, area: Rect, buf: &mut Buffer) {
+    if area.height == 0 {
+        return;
+    }
     let right = usage(model.session.usage.as_ref(), theme);
     let right_width: usize = right.iter().map(|s| width::cell_width(&s.content)).sum();
     let apart = if right_width > 0 { 3 } else { 2 };

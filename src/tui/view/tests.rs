@@ -79,6 +79,7 @@ pub(super) fn screen(model: &mut Model, size: (u16, u16)) -> String {
         buf.reset();
         draw(model, &mut view, &theme, &mut buf);
     }
+    model.body = drawn.body;
     text_of(&buf, drawn.caret)
 }
 
@@ -156,7 +157,7 @@ fn a_long_command_scrolls_and_hides_nothing() {
     check("permission_long", || asked(3, &long));
 }
 
-fn planned() -> Model {
+pub(super) fn planned() -> Model {
     let mut model = ready();
     keys(&mut model, "make a plan<ret>");
     let plan = format!("# Plan\n\n{}", "- a step of the plan\n".repeat(40));
@@ -208,18 +209,20 @@ fn a_permission_says_what_why_how_risky_and_for_whom_once() {
     });
 }
 
-#[test]
-fn a_form_shows_every_kind_of_field() {
-    check("form", || {
-        let mut model = ready();
-        keys(&mut model, "ask me<ret>");
-        let params = json!({"sessionId": "s", "mode": "form", "message": "How should I proceed?", "requestedSchema": {"type": "object", "properties": {
+pub(super) fn asking() -> Model {
+    let mut model = ready();
+    keys(&mut model, "ask me<ret>");
+    let params = json!({"sessionId": "s", "mode": "form", "message": "How should I proceed?", "requestedSchema": {"type": "object", "properties": {
             "strategy": {"type": "string", "title": "Strategy", "oneOf": [{"const": "safe", "title": "Safe", "description": "slow"}, {"const": "fast", "title": "Fast"}], "default": "safe"},
             "targets": {"type": "array", "title": "Targets", "minItems": 1, "maxItems": 2, "items": {"anyOf": [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]}},
             "tests": {"type": "boolean", "title": "Run tests", "default": true}, "n": {"type": "integer", "minimum": 1, "maximum": 9}}, "required": ["strategy", "targets"]}});
-        tell(&mut model, AgentMsg::FormAsked { ask: 1, params });
-        model
-    });
+    tell(&mut model, AgentMsg::FormAsked { ask: 1, params });
+    model
+}
+
+#[test]
+fn a_form_shows_every_kind_of_field() {
+    check("form", asking);
 }
 
 #[test]
@@ -451,7 +454,7 @@ fn a_long_draft_keeps_its_caret_in_sight() {
 
 #[test]
 fn a_screen_that_is_too_small_says_so() {
-    let text = screen(&mut ready(), (24, 5));
+    let text = screen(&mut ready(), (18, 5));
     assert!(text.starts_with("too small"), "{text}");
 }
 

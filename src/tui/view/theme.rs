@@ -190,6 +190,8 @@ pub struct Glyphs {
     pub dot: &'static str,
     /// The thumb of the scrollbar.
     pub thumb: &'static str,
+    /// Points up: more above.
+    pub up: &'static str,
     /// Points down: new text below.
     pub down: &'static str,
     /// What to do next.
@@ -222,6 +224,7 @@ static UNICODE: Glyphs = Glyphs {
     unfolded: "▾",
     dot: "·",
     thumb: "┃",
+    up: "↑",
     down: "↓",
     arrow: "→",
     info: "ℹ",
@@ -248,6 +251,7 @@ static ASCII: Glyphs = Glyphs {
     unfolded: "v",
     dot: "-",
     thumb: "#",
+    up: "^",
     down: "v",
     arrow: "->",
     info: "i",

@@ -26,9 +26,13 @@ pub(super) fn draw(model: &Model, theme: &Theme, area: Rect, buf: &mut Buffer) {
     if let Phase::NeedsLogin(message) = &model.phase {
         lines.push(Line::default());
         lines.extend(widgets::wrapped(message, columns, theme.warning));
-        for method in model.agent.auth_methods.iter().take(METHODS) {
+        let methods = || model.agent.auth_methods.iter().take(METHODS);
+        let names = methods().map(|method| width::cell_width(&method.name)).max().unwrap_or(0);
+        let column = names.min(usize::from(columns) / 2);
+        for method in methods() {
+            let name = width::fit(&method.name, column, "…");
             lines.push(Line::from(vec![
-                Span::styled(format!("  {}", method.name), theme.accent),
+                Span::styled(format!("  {name}"), theme.accent),
                 Span::styled(format!("  {}", method.about), theme.dim),
             ]));
         }
@@ -56,9 +60,13 @@ pub(super) fn draw(model: &Model, theme: &Theme, area: Rect, buf: &mut Buffer) {
     } else if !model.session.commands.is_empty() {
         lines.push(Line::default());
         lines.push(Line::styled("Commands of this agent (type / to choose):", theme.dim));
-        for command in model.session.commands.iter().take(8) {
+        let commands = || model.session.commands.iter().take(8);
+        let names = commands().map(|command| width::cell_width(&command.name)).max().unwrap_or(0);
+        let column = names.min(usize::from(columns) / 2);
+        for command in commands() {
+            let name = width::fit(&command.name, column, "…");
             lines.push(Line::from(vec![
-                Span::styled(format!("  /{}", command.name), theme.accent),
+                Span::styled(format!("  /{name}"), theme.accent),
                 Span::styled(format!("  {}", command.description), theme.dim),
             ]));
         }

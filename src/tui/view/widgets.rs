@@ -10,9 +10,36 @@ use super::theme::Theme;
 use super::transcript::rows::{self, Slot};
 use super::width;
 
-/// Empties an area.
+/// Below this height frames have no sides and every row counts.
+const LOW: u16 = 10;
+/// Below this width they have none either.
+const NARROW: u16 = 30;
+
+/// Whether the screen has no room for frames around what is asked or read.
+pub(super) fn is_tiny(screen: Rect) -> bool {
+    screen.height < LOW || screen.width < NARROW
+}
+
+/// What of an area is inside its frame.
+pub(super) fn inside(area: Rect, screen: Rect) -> Rect {
+    let side = if is_tiny(screen) { 0 } else { 2 };
+    Rect::new(
+        area.x + side,
+        area.y + 1,
+        area.width.saturating_sub(2 * side),
+        area.height.saturating_sub(2),
+    )
+}
+
+/// Empties an area. A wide glyph that reaches into it from the left goes as a whole: half of it would
+/// hide the area's first cell.
 pub(super) fn clear(area: Rect, buf: &mut Buffer) {
     for y in area.y..area.bottom() {
+        if let Some(left) = area.x.checked_sub(1).and_then(|x| buf.cell_mut((x, y)))
+            && width::cell_width(left.symbol()) > 1
+        {
+            left.set_symbol(" ");
+        }
         for x in area.x..area.right() {
             if let Some(cell) = buf.cell_mut((x, y)) {
                 cell.reset();
@@ -59,34 +86,83 @@ pub(super) fn frame(
     }
     let corners = if theme.spec.utf8 { ["╭", "╮", "╰", "╯"] } else { ["+", "+", "+", "+"] };
     let (across, down) = if theme.spec.utf8 { ("─", "│") } else { ("-", "|") };
-    let line = across.repeat(usize::from(area.width - 2));
     let (right, bottom) = (area.right() - 1, area.bottom() - 1);
-    buf.set_string(area.x, area.y, format!("{}{line}{}", corners[0], corners[1]), style);
-    buf.set_string(area.x, bottom, format!("{}{line}{}", corners[2], corners[3]), style);
-    for y in area.y + 1..bottom {
-        buf.set_string(area.x, y, down, style);
-        buf.set_string(right, y, down, style);
+    if is_tiny(buf.area) {
+        let line = across.repeat(usize::from(area.width));
+        buf.set_string(area.x, area.y, &line, style);
+        buf.set_string(area.x, bottom, &line, style);
+    } else {
+        let line = across.repeat(usize::from(area.width - 2));
+        buf.set_string(area.x, area.y, format!("{}{line}{}", corners[0], corners[1]), style);
+        buf.set_string(area.x, bottom, format!("{}{line}{}", corners[2], corners[3]), style);
+        for y in area.y + 1..bottom {
+            buf.set_string(area.x, y, down, style);
+            buf.set_string(right, y, down, style);
+        }
     }
-    let room = area.width.saturating_sub(4);
+    let lead = lead(buf.area);
+    let room = usize::from(area.width.saturating_sub(2 * lead + 2));
     if !title.is_empty() {
-        let text = width::truncate(title, usize::from(room.saturating_sub(2)), "…");
-        buf.set_string(area.x + 2, area.y, format!(" {text} "), style.patch(theme.title));
+        let text = width::truncate(title, room, "…");
+        buf.set_string(area.x + lead, area.y, format!(" {text} "), style.patch(theme.title));
     }
     if !note.is_empty() {
-        let text = width::truncate(note, usize::from(room.saturating_sub(2)), "…");
-        buf.set_string(area.x + 2, bottom, format!(" {text} "), theme.dim);
+        let text = width::truncate(note, room, "…");
+        buf.set_string(area.x + lead, bottom, format!(" {text} "), theme.dim);
     }
-    Rect::new(area.x + 2, area.y + 1, area.width - 4, area.height - 2)
+    inside(area, buf.area)
+}
+
+/// Cells of a frame before its title and its hints.
+fn lead(screen: Rect) -> u16 {
+    if is_tiny(screen) { 0 } else { 2 }
 }
 
 /// Writes what can be pressed into the bottom of a frame: as many hints as fit whole, in order.
 pub(super) fn frame_hints(area: Rect, hints: &[String], theme: &Theme, buf: &mut Buffer) {
+    frame_foot(area, hints, "", theme, buf);
+}
+
+/// The same, with a note at the right that comes before any hint: what is out of sight.
+pub(super) fn frame_foot(
+    area: Rect,
+    hints: &[String],
+    note: &str,
+    theme: &Theme,
+    buf: &mut Buffer,
+) {
     if area.width < 4 || area.height < 3 {
         return;
     }
-    let room = usize::from(area.width.saturating_sub(6));
+    let lead = lead(buf.area);
+    let mut room = usize::from(area.width.saturating_sub(2 * lead + 2));
+    let y = area.bottom() - 1;
+    if !note.is_empty() {
+        let cells = width::cell_width(note).min(room);
+        room = room.saturating_sub(cells + 3);
+        let x = area.right().saturating_sub(lead + 2 + u16::try_from(cells).unwrap_or(0));
+        put(buf, x, y, &format!(" {note} "), area.right().saturating_sub(x), theme.accent);
+    }
     let text = fitting(hints, room);
-    buf.set_string(area.x + 2, area.bottom() - 1, format!(" {text} "), theme.dim);
+    if !text.is_empty() {
+        buf.set_string(area.x + lead, y, format!(" {text} "), theme.dim);
+    }
+}
+
+/// Writes a note into the right end of a frame's top.
+pub(super) fn frame_head(area: Rect, note: &str, theme: &Theme, buf: &mut Buffer) {
+    let cells = u16::try_from(width::cell_width(note)).unwrap_or(u16::MAX);
+    if cells > 0 && cells.saturating_add(2) < area.width {
+        let x = area.right() - cells - 2;
+        put(buf, x, area.y, &format!(" {note} "), cells + 2, theme.accent);
+    }
+}
+
+/// How much of a list is out of sight above and below; empty when all of it is in sight.
+pub(super) fn out_of_sight(above: usize, below: usize, theme: &Theme) -> String {
+    let up = (above > 0).then(|| format!("{} {above}", theme.glyphs.up));
+    let down = (below > 0).then(|| format!("{} {below}", theme.glyphs.down));
+    up.into_iter().chain(down).collect::<Vec<_>>().join(" ")
 }
 
 /// Joins hints while they fit; the first is cut when it is too long alone.

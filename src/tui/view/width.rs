@@ -140,17 +140,57 @@ pub(crate) fn break_at(row: &str, after: &str) -> usize {
     if after.starts_with(' ') {
         return row.len();
     }
+    // What closes never begins a row: the character before it goes along.
+    let mut next = after.chars().next();
     for (at, c) in row.char_indices().rev() {
         if c == ' ' && at > 0 {
             return at + 1;
         }
         // CJK may break after every ideograph.
-        if is_wide_text(c) {
-            let end = at + c.len_utf8();
+        let end = at + c.len_utf8();
+        if is_wide_text(c) && !next.is_some_and(closes) {
             return end.min(row.len());
         }
+        next = Some(c);
     }
     row.len()
+}
+
+/// Whether a character belongs to what stands before it.
+fn closes(c: char) -> bool {
+    matches!(
+        c,
+        '。' | '，'
+            | '、'
+            | '．'
+            | '：'
+            | '；'
+            | '！'
+            | '？'
+            | '）'
+            | '」'
+            | '』'
+            | '】'
+            | '》'
+            | '〉'
+            | '〕'
+            | '］'
+            | '｝'
+            | '’'
+            | '”'
+            | '…'
+            | 'ー'
+            | '々'
+            | ','
+            | '.'
+            | ':'
+            | ';'
+            | '!'
+            | '?'
+            | ')'
+            | ']'
+            | '}'
+    )
 }
 
 fn is_wide_text(c: char) -> bool {
@@ -209,6 +249,14 @@ mod tests {
         assert_eq!(wrap("你好世界", 5), ["你好", "世界"]);
         assert_eq!(wrap("", 5), [""]);
         assert_eq!(wrap("中", 1), ["中"]);
+    }
+
+    #[test]
+    fn what_closes_never_begins_a_row_unless_nothing_else_fits() {
+        assert_eq!(wrap("到此为止。下", 8), ["到此为", "止。下"]);
+        assert_eq!(wrap("你好（世界）！再见", 12), ["你好（世", "界）！再见"]);
+        assert_eq!(wrap("中文ok.", 6), ["中文", "ok."]);
+        assert_eq!(wrap("。。。。", 4), ["。。", "。。"]);
     }
 
     #[test]

@@ -481,8 +481,10 @@ fn output_text(output: &Value) -> Option<String> {
                     out.push_str(text);
                 }
             }
-            if !out.is_empty() {
-                return Some(out);
+            // Said to be empty: the envelope says no more.
+            let is_said = |name: &&str| fields.get(*name).is_some_and(Value::is_string);
+            if !out.is_empty() || ["output", "stdout", "content", "text"].iter().any(is_said) {
+                return Some(out).filter(|out| !out.is_empty());
             }
             let only_reason = fields
                 .iter()

@@ -13,6 +13,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::theme::terminal_color;
 use super::width::{cell_width, grapheme_width};
+use crate::printable::{self, Unseen};
 
 /// Rows above the last one that cursor movements may still reach.
 const REACH: usize = 64;
@@ -537,13 +538,17 @@ fn extended(codes: &mut impl Iterator<Item = u16>) -> Option<ratatui::style::Col
     }
 }
 
+/// What output and prose show spelt out. Soft hyphens and shapes of letters are left alone there.
+const WRITTEN_OUT: [Unseen; 5] =
+    [Unseen::Separator, Unseen::Bidi, Unseen::ZeroWidth, Unseen::Filler, Unseen::Tag];
+
+/// What a command shows spelt out besides, which is read before it is approved.
+const IN_COMMANDS: [Unseen; 4] =
+    [Unseen::Control, Unseen::Selector, Unseen::SoftHyphen, Unseen::Blank];
+
 /// Characters that change or hide what surrounds them without being seen.
 pub fn is_hidden(c: char) -> bool {
-    matches!(c,
-        '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}' | '\u{3164}' | '\u{ffa0}'
-        | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}'
-        | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e0fff}')
+    Unseen::is_in(c, &WRITTEN_OUT)
 }
 
 /// A character made visible: `^[` for controls, `<U+202E>` for the rest.
@@ -643,9 +648,15 @@ fn reveal_line(line: &str) -> Vec<Shown> {
         }
         flush_blanks(&mut blanks, &mut add);
         let joined = grapheme.chars().count() > 1 && cell_width(grapheme) == 2;
+        let mut last = None;
         for c in grapheme.chars() {
-            let joiner = matches!(c, '\u{200c}' | '\u{200d}') && !joined;
-            if c.is_control() || is_hidden(c) || joiner {
+            let before = last.replace(c);
+            let alone = match Unseen::of(c) {
+                Some(Unseen::Joiner) => !joined,
+                Some(Unseen::Picture) => !before.is_some_and(|b| printable::can_be_joined(b, c)),
+                _ => false,
+            };
+            if alone || is_hidden(c) || Unseen::is_in(c, &IN_COMMANDS) {
                 add(&escape_of(c), true);
             } else {
                 add(c.encode_utf8(&mut [0; 4]), false);

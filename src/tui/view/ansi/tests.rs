@@ -96,6 +96,37 @@ fn nothing_in_a_command_can_hide() {
 }
 
 #[test]
+fn a_command_shows_every_class_of_unseen_characters_and_prose_those_that_deceive() {
+    let shown = |text: &str| -> String {
+        reveal(text).into_iter().flatten().map(|(text, _)| text).collect()
+    };
+    let both = "\u{2028}\u{2029}\u{202e}\u{2066}\u{61c}\u{200b}\u{2060}\u{feff}\u{3164}\u{115f}\u{ffa0}\u{e0041}\u{e0100}";
+    for c in both.chars() {
+        let spelt = format!("<U+{:04X}>", u32::from(c));
+        for text in [format!("a{c}b"), format!("中{c}文")] {
+            assert!(shown(&text).contains(&spelt), "{c:?}: {}", shown(&text));
+            assert!(prose(&text).contains(&spelt), "{c:?}: {}", prose(&text));
+        }
+    }
+    for c in
+        "\u{ad}\u{fe00}\u{180b}\u{a0}\u{202f}\u{2800}\u{3000}\u{200d}\u{200c}\u{9b}\u{85}".chars()
+    {
+        let text = format!("a{c}b");
+        assert!(
+            shown(&text).contains(&format!("<U+{:04X}>", u32::from(c))),
+            "{c:?}: {}",
+            shown(&text)
+        );
+    }
+    assert_eq!(shown("⚠\u{fe0f} rm\u{fe0f}"), "⚠\u{fe0f} rm<U+FE0F>");
+    // What people write in prose stays as it is.
+    assert_eq!(
+        prose("Silben\u{ad}trennung\u{a0}hier ⚠\u{fe0f} 　全角"),
+        "Silben\u{ad}trennung\u{a0}hier ⚠\u{fe0f} 　全角"
+    );
+}
+
+#[test]
 fn prose_keeps_its_lines_and_shows_what_is_unseen() {
     assert_eq!(prose("a\r\nb\tc"), "a\nb\tc");
     assert_eq!(prose("x\u{1b}[31my"), "x^[[31my");

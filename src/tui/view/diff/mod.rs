@@ -16,6 +16,8 @@ use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 use super::ansi;
 use super::code::Ink;
 use super::theme::Theme;
+use super::transcript::thousands;
+use super::width::{cell_width, truncate, truncate_start};
 use pen::Pen;
 
 /// Unchanged lines shown around a change.
@@ -26,6 +28,8 @@ const LIMIT: Duration = Duration::from_millis(20);
 const SMALL: usize = 1_000_000;
 /// Cells from which both sides are shown beside each other: a card on a screen of 120 columns.
 pub const SIDE_BY_SIDE: usize = 112;
+/// Cells of a file's name that a note leaves.
+const SHORTEST_NAME: usize = 16;
 /// Bytes of one line that are drawn; the file has the rest.
 const LINE_CAP: usize = 8 * 1024;
 
@@ -55,6 +59,8 @@ pub struct Diff {
     pub added: usize,
     /// Lines removed.
     pub removed: usize,
+    /// What the rows cannot show of how lines end, or that there is nothing to show.
+    ends: &'static str,
 }
 
 /// The two texts of a [`Diff`].
@@ -86,6 +92,7 @@ impl Diff {
         let mut diff = Self { old: starts(&old), new: starts(&new), keys, ..Self::default() };
         diff.collect(&ops, old.len());
         diff.pair();
+        diff.ends = ends(sides.old, sides.new);
         diff
     }
 
@@ -218,19 +225,37 @@ impl Diff {
     }
 }
 
+/// What of a change is not seen in its lines: how they end.
+fn ends(old: &str, new: &str) -> &'static str {
+    let both = !old.is_empty() && !new.is_empty();
+    match (old.contains("\r\n"), new.contains("\r\n")) {
+        _ if old == new => " no change",
+        (true, false) if both => " line ends: CRLF to LF",
+        (false, true) if both => " line ends: LF to CRLF",
+        _ if both && old.ends_with('\n') && !new.ends_with('\n') => " no line end at the end now",
+        _ if both && !old.ends_with('\n') && new.ends_with('\n') => " a line end at the end now",
+        _ => "",
+    }
+}
+
 /// `path  +3 -1`, the path cut at its front.
 pub fn header(path: &str, diff: &Diff, note: &str, width: usize, theme: &Theme) -> Line<'static> {
     let lead = if path.is_empty() { "" } else { " " };
-    let added = format!("{lead}+{}", diff.added);
-    let removed = format!(" -{}", diff.removed);
-    let room = width.saturating_sub(added.len() + removed.len() + note.len());
+    let added = format!("{lead}+{}", thousands(diff.added as u64));
+    let removed = format!(" -{}", thousands(diff.removed as u64));
+    let room = width.saturating_sub(added.len() + removed.len());
+    // A name that is cut too short tells nothing; what is said of it goes first.
+    let note = if note.is_empty() { diff.ends } else { note };
+    let name = cell_width(path).min(SHORTEST_NAME);
+    let note = truncate(note, room.saturating_sub(name), theme.glyphs.ellipsis);
+    let room = room.saturating_sub(cell_width(&note));
     let path = ansi::visible(path);
-    let path = super::width::truncate_start(&path, room, theme.glyphs.ellipsis);
+    let path = truncate_start(&path, room, theme.glyphs.ellipsis);
     Line::from_iter([
         Span::styled(path, theme.title),
         Span::styled(added, theme.success),
         Span::styled(removed, theme.error),
-        Span::styled(note.to_owned(), theme.dim),
+        Span::styled(note, theme.dim),
     ])
 }
 

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 
 use super::super::code::Ink;
 use super::super::theme::Theme;
-use super::super::width::{cell_width, truncate};
+use super::super::width::{cell_width, truncate, truncate_start};
 use super::super::{ansi, markdown};
 use super::output;
 use crate::tui::model::transcript::Transcript;
@@ -100,7 +100,7 @@ pub(super) fn lines(
         BlockKind::Assistant(message) => reply(message, desk, &mut out),
         BlockKind::Thought(message) => thought(message, desk, &mut out),
         BlockKind::Tool(call) => {
-            output::body(call, desk, ink, &mut out);
+            output::body(call, &block.children, desk, ink, &mut out);
             children(block, desk, &mut out);
         }
         BlockKind::Subagent(agent) => {
@@ -253,14 +253,15 @@ fn thought_header(block: &Block, message: &Message, desk: &Desk<'_>, now_ms: u64
 }
 
 fn turn_end(end: &TurnEnd, width: usize, theme: &Theme) -> Line<'static> {
-    let mut text = String::new();
-    if let Some(reason) = &end.reason {
-        text.push_str(&one_line(reason));
-        text = format!("{text} {} ", theme.glyphs.dot);
-    }
-    text.push_str(&elapsed(end.elapsed_ms));
+    let mut text = elapsed(end.elapsed_ms);
     if let Some(tokens) = end.tokens {
         text = format!("{text} {} {} tokens", theme.glyphs.dot, thousands(tokens));
+    }
+    if let Some(reason) = &end.reason {
+        // A long reason is cut before what the turn took is.
+        let facts = format!(" {} {text}", theme.glyphs.dot);
+        let room = width.saturating_sub(cell_width(&facts)).max(MIN_TITLE);
+        text = format!("{}{facts}", truncate(&one_line(reason), room, theme.glyphs.ellipsis));
     }
     let text = truncate(&text, width, theme.glyphs.ellipsis);
     let style = if end.reason.is_some() { theme.warning } else { theme.dim };
@@ -297,12 +298,19 @@ fn prompt(message: &Message, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
         out.extend(rows.into_iter().map(|row| banded(row, desk)));
     }
     for label in &message.attachments {
-        let label = truncate(&one_line(label), desk.width.saturating_sub(2), "");
-        out.push(Line::styled(format!("[{label}]"), theme.link));
+        out.push(labelled(label, desk));
     }
     if out.is_empty() {
         out.push(Line::styled("(empty prompt)", theme.dim));
     }
+}
+
+/// Something that is no text, by its name. Of a path the end tells most.
+pub(super) fn labelled(label: &str, desk: &Desk<'_>) -> Line<'static> {
+    let room = desk.width.saturating_sub(2);
+    let cut = if label.contains('/') { truncate_start } else { truncate };
+    let label = cut(&one_line(label), room, desk.theme.glyphs.ellipsis);
+    Line::styled(format!("[{label}]"), desk.theme.link)
 }
 
 /// A prompt stands out by a band across the screen, where the theme has one.
@@ -325,9 +333,7 @@ fn reply(message: &Message, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
         let skip = rows.len().saturating_sub(CHILD_ROWS);
         out.extend(rows.into_iter().skip(skip));
     }
-    for label in &message.attachments {
-        out.push(Line::styled(format!("[{}]", one_line(label)), desk.theme.link));
-    }
+    out.extend(message.attachments.iter().map(|label| labelled(label, desk)));
 }
 
 fn thought(message: &Message, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
@@ -351,8 +357,13 @@ fn thought(message: &Message, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
 
 fn subagent(agent: &Subagent, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
     if let Some(failure) = &agent.failure {
-        let rows = markdown::plain(&ansi::prose(failure), desk.width, desk.theme.error);
-        out.extend(rows.into_iter().take(NOTICE_ROWS));
+        let rows = markdown::plain(&ansi::prose(failure.trim_end()), desk.width, desk.theme.error);
+        let limit = if desk.expanded { usize::MAX } else { NOTICE_ROWS };
+        let hidden = rows.len().saturating_sub(limit);
+        out.extend(rows.into_iter().take(limit));
+        if hidden > 0 {
+            out.push(more(hidden as u64, "row", desk.theme));
+        }
     }
     if desk.expanded && !agent.description.is_empty() {
         let text = ansi::prose(&agent.description);
@@ -533,7 +544,7 @@ pub(super) fn count(n: u64, what: &str) -> String {
     format!("{} {what}{plural}", thousands(n))
 }
 
-fn thousands(n: u64) -> String {
+pub(in crate::tui::view) fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, c) in digits.chars().enumerate() {

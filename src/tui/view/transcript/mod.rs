@@ -42,7 +42,7 @@ use crate::tui::model::transcript::block::{Block, BlockId, BlockKind};
 use crate::tui::model::transcript::body::SpillKey;
 use crate::tui::model::transcript::tool::ToolStatus;
 pub(crate) use card::head;
-pub(in crate::tui::view) use card::{one_line, step_look};
+pub(in crate::tui::view) use card::{one_line, step_look, thousands};
 use heights::Heights;
 use layout::{Env, Fold, Layout};
 use rows::Slot;

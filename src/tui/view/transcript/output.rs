@@ -13,7 +13,9 @@ use super::super::markdown;
 use super::super::theme::Theme;
 use super::super::width::{cell_width, truncate, wrap};
 use super::card::{self, Desk, barred, count, more, one_line, tail};
+use crate::tui::keymap::{self, Action, Context};
 use crate::tui::model::transcript::Transcript;
+use crate::tui::model::transcript::block::{BlockId, BlockKind};
 use crate::tui::model::transcript::body::Body;
 use crate::tui::model::transcript::tool::{DiffPart, ToolCall, ToolKind, ToolPart, ToolStatus};
 
@@ -61,11 +63,17 @@ fn texts<'a>(
 /// Draws everything under the header of a tool's card.
 pub(super) fn body(
     call: &ToolCall,
+    children: &[BlockId],
     desk: &Desk<'_>,
     ink: &mut Ink<'_>,
     out: &mut Vec<Line<'static>>,
 ) {
     let theme = desk.theme;
+    let is_agent = |id: &BlockId| {
+        let child = desk.transcript.block(*id);
+        child.is_some_and(|child| matches!(child.kind, BlockKind::Subagent(_)))
+    };
+    let has_child = children.iter().any(is_agent);
     let inner = Desk { width: desk.width.saturating_sub(2).max(1), ..*desk };
     let mut rows: Vec<Line<'static>> = Vec::new();
     if desk.expanded {
@@ -82,9 +90,10 @@ pub(super) fn body(
                     printed(call, &terminal.output, &inner, &mut rows);
                 }
             }
+            // A child that is listed below needs no link.
+            ToolPart::Label(_) if has_child && !desk.expanded => {}
             ToolPart::Label(label) => {
-                let text = truncate(&one_line(label), inner.width, theme.glyphs.ellipsis);
-                rows.push(Line::styled(format!("[{text}]"), theme.link));
+                rows.push(card::labelled(label, &inner));
             }
         }
     }
@@ -110,7 +119,7 @@ fn details(call: &ToolCall, desk: &Desk<'_>, rows: &mut Vec<Line<'static>>) {
             let line: Line<'static> = lead.into_iter().chain(spans).collect();
             rows.extend(markdown::wrap_line(&line, desk.width));
         }
-    } else if !call.input.is_empty() {
+    } else if !call.input.is_empty() && !shows_change(call) {
         let shown = call.input.head();
         for line in shown.lines().take(OPEN_INPUT) {
             rows.extend(markdown::plain(&ansi::visible(line), desk.width, theme.dim));
@@ -121,6 +130,11 @@ fn details(call: &ToolCall, desk: &Desk<'_>, rows: &mut Vec<Line<'static>>) {
         }
     }
     places(call, desk, rows);
+}
+
+/// Whether the body shows a change, which is what the input asked for once more.
+fn shows_change(call: &ToolCall) -> bool {
+    call.parts.iter().any(|part| matches!(part, ToolPart::Diff(_)))
 }
 
 /// The files that a call touches.
@@ -195,7 +209,10 @@ fn printed(call: &ToolCall, body: &Body, desk: &Desk<'_>, rows: &mut Vec<Line<'s
         drawn.pop();
         used -= 1;
     }
-    let hidden = body.lines().saturating_sub(used).saturating_sub(fences(text, shown));
+    // Line feeds at the end are no lines that one misses.
+    let below = text.len() - text.trim_end_matches('\n').len();
+    let below = (below as u64).saturating_sub(1);
+    let hidden = body.lines().saturating_sub(used + below).saturating_sub(fences(text, shown));
     if hidden > 0 {
         let text = format!("{} {} above", theme.glyphs.ellipsis, count(hidden, "line"));
         rows.push(Line::styled(text, theme.dim));
@@ -239,7 +256,25 @@ fn whole_lines<'a>(cut: &'a str, text: &str) -> &'a str {
     if cut.len() == text.len() {
         return cut;
     }
-    cut.split_once('\n').map_or(cut, |(_, rest)| rest)
+    // A line that is longer than what is looked at is better seen in part than not at all.
+    match cut.split_once('\n') {
+        Some((_, rest)) if !rest.trim_end_matches('\n').is_empty() => rest,
+        _ => after_sequence(cut, text),
+    }
+}
+
+/// Leaves out the rest of a control sequence that a cut goes through: it would be shown as text.
+fn after_sequence<'a>(cut: &'a str, text: &str) -> &'a str {
+    /// Longer ones are no colours.
+    const LONGEST: usize = 64;
+    let at = text.len() - cut.len();
+    let before = text.get(text.floor_char_boundary(at.saturating_sub(LONGEST))..at);
+    let open = before.and_then(|before| before.rsplit_once('\u{1b}')).map(|(_, begun)| begun);
+    let ends = |c: char| ('@'..='~').contains(&c) && c != '[';
+    match (open, cut.find(ends)) {
+        (Some(begun), Some(end)) if !begun.contains(ends) => cut.get(end + 1..).unwrap_or_default(),
+        _ => cut,
+    }
 }
 
 /// Output that an agent put into a code fence, without the fence.
@@ -288,7 +323,10 @@ fn change(
         let path = one_line(&desk.transcript.shortened(&part.path));
         let text = truncate(&path, desk.width, theme.glyphs.ellipsis);
         rows.push(Line::styled(text, theme.title));
-        rows.push(Line::styled("too large for the card: open the pager", theme.dim));
+        let key = keymap::hint(Context::Global, Action::Detail);
+        let key = key.map(|key| key.to_string()).unwrap_or_default();
+        let text = format!("too large for the card: select it, {key} shows all of it");
+        rows.extend(markdown::plain(&text, desk.width, theme.dim));
         return;
     };
     let sides = Sides { path: &part.path, old, new };
@@ -306,8 +344,19 @@ fn change(
     let total = diff.len(desk.width);
     let lines = diff.lines(sides, 0..limit.min(total), desk.width, theme, ink);
     if !desk.expanded && lines.len() > limit * 2 {
-        rows.extend(lines.into_iter().take(limit * 2));
-        rows.push(more(total as u64, "row", theme));
+        // Long lines are many rows: as many of them as fit whole, the first in any case.
+        let mut fit = 1;
+        while fit < limit.min(total) && diff.height(sides, 0..fit + 1, desk.width) <= limit * 2 {
+            fit += 1;
+        }
+        let shown = diff.height(sides, 0..fit, desk.width).min(limit * 2);
+        rows.extend(lines.into_iter().take(shown));
+        if total > fit {
+            rows.push(more((total - fit) as u64, "line", theme));
+        } else {
+            let text = format!("{} the line goes on", theme.glyphs.ellipsis);
+            rows.push(Line::styled(text, theme.dim));
+        }
         return;
     }
     rows.extend(lines);

@@ -9,9 +9,9 @@ use crate::tui::view::width::cell_width;
 const SIZES: [(u16, u16); 4] = [(40, 12), (80, 24), (120, 40), (200, 60)];
 
 /// A kind of block, and what puts it into a conversation in each of its states.
-struct Kind {
-    name: &'static str,
-    fill: fn(&mut Transcript),
+pub(super) struct Kind {
+    pub(super) name: &'static str,
+    pub(super) fill: fn(&mut Transcript),
 }
 
 const KINDS: &[Kind] = &[
@@ -290,6 +290,10 @@ fn pages(screen: &mut Screen, t: &Transcript) -> String {
         }
         out.push(page);
     }
+    // The beginning and the end of what is very long tell enough.
+    if out.len() > 8 {
+        out.splice(4..out.len() - 3, ["(more pages)".to_owned()]);
+    }
     let pages: Vec<&str> = out.iter().map(|page| page.trim_end()).collect();
     pages.join("\n~~~~ next page\n")
 }
@@ -297,23 +301,28 @@ fn pages(screen: &mut Screen, t: &Transcript) -> String {
 #[test]
 fn every_kind_of_block_in_every_state_at_every_size() {
     for kind in KINDS {
-        let mut t = Transcript::new();
-        (kind.fill)(&mut t);
-        for (width, height) in SIZES {
-            let mut screen = Screen::new(width, height);
-            let folded = pages(&mut screen, &t);
-            screen.view.expand_all(true);
-            let unfolded = pages(&mut screen, &t);
-            let text = if folded == unfolded {
-                folded
-            } else {
-                format!("{folded}\n\n==== unfolded\n{unfolded}")
-            };
-            for row in text.lines() {
-                assert!(cell_width(row) <= usize::from(width), "{} {width}: {row:?}", kind.name);
-            }
-            insta::assert_snapshot!(format!("{}_{width}x{height}", kind.name), text);
+        show(kind);
+    }
+}
+
+/// The blocks of a kind at every size, folded and unfolded.
+pub(super) fn show(kind: &Kind) {
+    let mut t = Transcript::new();
+    (kind.fill)(&mut t);
+    for (width, height) in SIZES {
+        let mut screen = Screen::new(width, height);
+        let folded = pages(&mut screen, &t);
+        screen.view.expand_all(true);
+        let unfolded = pages(&mut screen, &t);
+        let text = if folded == unfolded {
+            folded
+        } else {
+            format!("{folded}\n\n==== unfolded\n{unfolded}")
+        };
+        for row in text.lines() {
+            assert!(cell_width(row) <= usize::from(width), "{} {width}: {row:?}", kind.name);
         }
+        insta::assert_snapshot!(format!("{}_{width}x{height}", kind.name), text);
     }
 }
 

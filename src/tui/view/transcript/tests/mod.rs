@@ -8,6 +8,7 @@ mod bytes;
 mod kinds;
 mod reports;
 mod select;
+mod states;
 use crate::tui::model::transcript::block::{Plan, PlanEntry, Priority, StepStatus};
 use crate::tui::model::transcript::body::{Body, DIFF_CAP, OUTPUT_CAP};
 use crate::tui::model::transcript::tool::{DiffPart, Exit, ToolKind, ToolPart};

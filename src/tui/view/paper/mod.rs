@@ -5,6 +5,8 @@
 //! does not show. Above what one looks at every row is counted, so that nothing above ever moves
 //! it; how much is below may be a guess. Must not know where the texts come from.
 
+pub(super) mod search;
+
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -82,6 +84,7 @@ pub(super) struct Paper {
     sure: usize,
     /// Stretches drawn since some were dropped.
     drawn: usize,
+    quest: search::Quest,
     width: usize,
     spec: Option<ThemeSpec>,
     /// How often rows were made: what is not looked at must not be.
@@ -210,8 +213,9 @@ impl Paper {
             let at = last.map_or(self.parts.len(), |at| at + 1);
             at..at
         };
+        let at = range.start;
         self.parts.splice(range, [unread]);
-        self.place(0);
+        self.place(at);
     }
 
     /// Hands over the sheets, to be added to another paper in the same order.
@@ -245,6 +249,7 @@ impl Paper {
         self.sure = self.sure.min(at);
         let before = at.checked_sub(1).and_then(|at| self.parts.get(at));
         self.len = before.map_or(0, |part| part.first + part.count);
+        self.quest.forget(at, self.len);
         for part in self.parts.iter_mut().skip(at) {
             part.first = self.len;
             self.len += part.count;
@@ -254,18 +259,45 @@ impl Paper {
     /// Makes sure that the rows before `row` are counted and those at it are known. Says whether
     /// all there is is counted now.
     pub(super) fn reach(&mut self, row: usize, theme: &Theme, code: &mut Highlighter) -> bool {
+        self.reach_within(row, usize::MAX, theme, code);
+        self.is_counted()
+    }
+
+    /// As [`Self::reach`], but reads no more than about `budget` bytes. Says whether it came so far.
+    pub(super) fn reach_within(
+        &mut self,
+        row: usize,
+        mut budget: usize,
+        theme: &Theme,
+        code: &mut Highlighter,
+    ) -> bool {
         while let Some(part) = self.parts.get(self.sure) {
+            if budget == 0 && part.guessed && part.first < row {
+                return false;
+            }
             if !part.guessed {
                 self.sure += 1;
             } else if part.first >= row {
-                return false;
+                return true;
             } else if let Source::Unread(number) = part.source {
                 self.read_on(self.sure, number);
+                budget = budget.saturating_sub(READ);
             } else {
                 self.make(self.sure, theme, code);
+                budget = budget.saturating_sub(READ / 64);
             }
         }
         true
+    }
+
+    /// Whether every row is counted.
+    pub(super) fn is_counted(&self) -> bool {
+        self.sure >= self.parts.len()
+    }
+
+    /// How many rows at the top are counted.
+    pub(super) fn counted(&self) -> usize {
+        self.parts.get(self.sure).map_or(self.len, |part| part.first)
     }
 
     /// Reads on in the sheet whose unread rest is the part `at`.
@@ -377,54 +409,6 @@ impl Paper {
             }
         }
     }
-
-    /// The rows that hold `needle`, which is in lower case.
-    pub(super) fn hits(
-        &mut self,
-        needle: &str,
-        theme: &Theme,
-        code: &mut Highlighter,
-    ) -> Vec<usize> {
-        let mut out = Vec::new();
-        if needle.is_empty() {
-            return out;
-        }
-        self.reach(usize::MAX, theme, code);
-        for part in &mut self.parts {
-            if let Source::Read(number, rows) = &part.source {
-                let Some(sheet) = self.sheets.get(*number) else { continue };
-                let mut first = part.first;
-                for n in rows.clone() {
-                    out.extend(sheet.hits(n, self.width, needle).iter().map(|at| first + at));
-                    first += sheet.height(n, self.width);
-                }
-                continue;
-            }
-            let (first, width) = (part.first, self.width);
-            let plain = part.plain.get_or_insert_with(|| match (&part.lines, &part.source) {
-                (Some(lines), _) => lowered(lines),
-                (None, Source::Change(change, range)) => {
-                    // Colours say nothing here.
-                    let mut code = Highlighter::off();
-                    let mut ink = Ink::new(&mut code);
-                    let sides = change.sides();
-                    lowered(&change.diff.lines(sides, range.clone(), width, theme, &mut ink))
-                }
-                (None, Source::Unit(number, unit, gap)) => {
-                    let mut code = Highlighter::off();
-                    let mut brush = Brush { width, theme, code: &mut code };
-                    let prose = self.proses.get(*number);
-                    prose.map_or_else(Vec::new, |prose| {
-                        lowered(&prose.draw(unit, *gap, &mut brush).0)
-                    })
-                }
-                (None, _) => Vec::new(),
-            });
-            let found = plain.iter().enumerate().filter(|(_, row)| row.contains(needle));
-            out.extend(found.map(|(at, _)| first + at));
-        }
-        out
-    }
 }
 
 impl Part {
@@ -453,175 +437,6 @@ impl Prose {
     }
 }
 
-fn lowered(lines: &[Line<'_>]) -> Vec<String> {
-    lines.iter().map(|line| line.to_string().to_lowercase()).collect()
-}
-
 #[cfg(test)]
 #[allow(clippy::format_collect, reason = "test texts are built plainly")]
-mod tests {
-    use super::*;
-
-    fn long_change(lines: usize) -> (String, String) {
-        let old = (0..lines).map(|n| format!("let a{n} = \"one\"; // 注 {n}\n")).collect();
-        let new = (0..lines).map(|n| format!("let b{n} = \"two\"; // 注 {}\n", n * 7)).collect();
-        (old, new)
-    }
-
-    #[test]
-    fn a_long_diff_is_drawn_and_coloured_only_where_one_looks() {
-        let theme = Theme::default();
-        let (old, new) = long_change(10_000);
-        for width in [80, 120] {
-            let mut code = Highlighter::inline();
-            let mut paper = Paper::new(width, &theme);
-            paper.add_change("a.rs".to_owned(), Some(&old), &new, &theme);
-            assert_eq!((paper.made, code.coloured()), (0, 0));
-            assert!(paper.len() > 10_000, "{}", paper.len());
-            let tail = paper.len() - 40..paper.len();
-            assert_eq!(paper.rows(tail.clone(), &theme, &mut code).count(), 40);
-            assert!(paper.made <= 3 * STRETCH, "{} rows were made", paper.made);
-            assert!(code.coloured() <= 4_000, "{} lines were coloured", code.coloured());
-            // Another frame makes nothing.
-            let made = paper.made;
-            assert_eq!(paper.rows(tail, &theme, &mut code).count(), 40);
-            assert_eq!(paper.made, made);
-        }
-    }
-
-    /// Rows from the top on, as they are drawn.
-    fn all_rows(paper: &mut Paper, theme: &Theme) -> Vec<String> {
-        let mut code = Highlighter::off();
-        paper.reach(usize::MAX, theme, &mut code);
-        let len = paper.len();
-        paper.rows(0..len, theme, &mut code).map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn a_text_of_sixteen_megabytes_is_read_and_drawn_only_as_far_as_one_looks() {
-        let theme = Theme::default();
-        let mut code = Highlighter::off();
-        let line = |n: usize| format!("{n:>7} \x1b[32mok\x1b[0m {}\n", "words ".repeat(n % 30));
-        let text: String = (0..160_000).map(line).collect();
-        assert!(text.len() > 15 << 20, "{}", text.len());
-        let mut paper = Paper::new(100, &theme);
-        paper.add_sheet(Sheet::printed(text.clone()));
-        let first = paper.rows(0..40, &theme, &mut code).next().unwrap().to_string();
-        assert!(first.contains("0 ok"), "{first}");
-        assert!(paper.made <= 2 * STRETCH, "{} rows were made", paper.made);
-        assert!(paper.sheets[0].len() < 5_000, "{} rows were read", paper.sheets[0].len());
-        let guess = paper.len();
-        assert!(!paper.reach(40, &theme, &mut code), "the rest is a guess");
-        // The end is there when one goes there, and no more is drawn for it.
-        assert!(paper.reach(usize::MAX, &theme, &mut code));
-        let all = paper.len();
-        assert!(all.abs_diff(guess) < all / 3, "guessed {guess}, has {all}");
-        let last = paper.rows(all - 40..all, &theme, &mut code).last().unwrap().to_string();
-        assert!(last.contains("words"), "{last}");
-        assert!(paper.made <= 4 * STRETCH, "{} rows were made", paper.made);
-        let hits = paper.hits(" 155555 ok", &theme, &mut code);
-        assert_eq!(hits.len(), 1);
-        let found = paper.rows(hits[0]..hits[0] + 1, &theme, &mut code).next().unwrap().to_string();
-        assert!(found.contains("155555"), "{found}");
-        // However far one scrolls, what is drawn is bounded.
-        for first in (0..30_000).step_by(90) {
-            paper.rows(first..first + 90, &theme, &mut code).for_each(drop);
-        }
-        let drawn = paper.parts.iter().filter(|part| part.lines.is_some()).count();
-        assert!(drawn <= 2 * KEPT, "{drawn} stretches are drawn");
-    }
-
-    #[test]
-    fn a_text_that_grows_while_it_is_read_has_the_rows_of_the_whole() {
-        let theme = Theme::default();
-        let mut code = Highlighter::off();
-        let line = |n: usize| match n % 5 {
-            0 => format!("{}\n", "long words ".repeat(12)),
-            1 => format!("progress {n}\r"),
-            2 => format!("\x1b[2A\x1b[Kover {n}\n\n\n"),
-            3 => format!("中文 {n}\n\n"),
-            _ => format!("line {n}"),
-        };
-        let text: String = (0..2_000).map(line).collect();
-        let mut whole = Paper::new(40, &theme);
-        whole.add_sheet(Sheet::printed(text.clone()));
-        whole.add(vec![Line::from("below")]);
-        let mut grown = Paper::new(40, &theme);
-        grown.add_sheet(Sheet::printed(String::new()));
-        grown.add(vec![Line::from("below")]);
-        let mut rest = text.as_str();
-        while !rest.is_empty() {
-            let at = rest.floor_char_boundary(rest.len().min(501));
-            let (piece, after) = rest.split_at(at);
-            grown.extend_sheet(0, piece);
-            let first = grown.len() / 2;
-            grown.rows(first..first + 30, &theme, &mut code).for_each(drop);
-            rest = after;
-        }
-        assert_eq!(all_rows(&mut grown, &theme), all_rows(&mut whole, &theme));
-    }
-
-    #[test]
-    fn a_long_answer_is_drawn_only_where_one_looks_and_as_it_is_in_one_piece() {
-        let theme = Theme::default();
-        let mut code = Highlighter::off();
-        let section = |n: usize| {
-            format!(
-                "## Part {n}\n\nSome **bold** words {n} and `code`, more than one row of them.\n\n- an item\n- another\n\n```rust\nlet a{n} = 1;\n```\n\n| a | b |\n|---|---|\n| {n} | 中 |\n\n"
-            )
-        };
-        let text: String = (0..300).map(section).collect();
-        let mut paper = Paper::new(50, &theme);
-        paper.add_long_markdown(&text);
-        paper.rows(0..40, &theme, &mut code).for_each(drop);
-        assert!(paper.made < 80, "{} rows were made", paper.made);
-        let once = markdown::render(&text, 50, &theme);
-        let once: Vec<String> = once.iter().map(ToString::to_string).collect();
-        assert_eq!(all_rows(&mut paper, &theme), once);
-        // The same, as it comes.
-        let mut grown = Paper::new(50, &theme);
-        grown.add_long_markdown("");
-        let mut rest = text.as_str();
-        while !rest.is_empty() {
-            let (piece, after) = rest.split_at(rest.floor_char_boundary(rest.len().min(37)));
-            grown.extend_markdown(0, piece);
-            rest = after;
-        }
-        assert_eq!(all_rows(&mut grown, &theme), once);
-        // What is settled is not drawn again when more comes.
-        let made = grown.made;
-        grown.extend_markdown(0, "One more paragraph.\n\n");
-        assert!(all_rows(&mut grown, &theme).len() > once.len());
-        assert!(grown.made - made < 20, "{} rows were made", grown.made - made);
-    }
-
-    #[test]
-    fn scrolling_line_by_line_makes_every_row_once() {
-        let theme = Theme::default();
-        let (old, new) = long_change(400);
-        let mut code = Highlighter::off();
-        let mut paper = Paper::new(80, &theme);
-        paper.add_change("a.rs".to_owned(), Some(&old), &new, &theme);
-        for first in (0..paper.len() - 40).rev() {
-            assert_eq!(paper.rows(first..first + 40, &theme, &mut code).count(), 40);
-        }
-        assert_eq!(paper.made, paper.len() - 1, "the header was there at once");
-    }
-
-    #[test]
-    fn rows_are_where_they_were_counted_and_are_found_undrawn() {
-        let theme = Theme::default();
-        let mut code = Highlighter::off();
-        let wide = "x中".repeat(90);
-        let new: String = (0..600).map(|n| format!("{wide} {n}\n")).collect();
-        let mut paper = Paper::new(50, &theme);
-        paper.add_change("a".to_owned(), None, &new, &theme);
-        let hits = paper.hits(" 599", &theme, &mut code);
-        assert_eq!(hits.len(), 1);
-        assert_eq!(paper.made, 0, "a search draws nothing");
-        let row = paper.rows(hits[0]..hits[0] + 1, &theme, &mut code).next().unwrap();
-        assert!(row.to_string().contains(" 599"), "{row}");
-        let len = paper.len();
-        assert_eq!(paper.rows(0..len, &theme, &mut code).count(), len);
-    }
-}
+mod tests;
