@@ -23,6 +23,7 @@ mod endurance;
 mod files;
 mod foreign;
 mod keys;
+mod link;
 mod listing;
 mod modes;
 mod packaging;

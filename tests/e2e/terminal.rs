@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Terminal<'a> {
     world: &'a World,
-    master: Box<dyn MasterPty + Send>,
+    master: Option<Box<dyn MasterPty + Send>>,
     child: Box<dyn Child + Send + Sync>,
     input: Box<dyn Write + Send>,
     output: Receiver<Vec<u8>>,
@@ -28,10 +28,21 @@ pub(crate) struct Terminal<'a> {
 impl<'a> Terminal<'a> {
     /// Starts the binary on a terminal of `columns` x `rows`.
     pub(crate) fn start(world: &'a World, args: &[&str], columns: u16, rows: u16) -> Self {
+        Self::start_program(world, BINARY, args, columns, rows)
+    }
+
+    /// Starts any program on a terminal.
+    pub(crate) fn start_program(
+        world: &'a World,
+        program: &str,
+        args: &[&str],
+        columns: u16,
+        rows: u16,
+    ) -> Self {
         let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
         let termios = format!("{:?}", pair.master.get_termios());
-        let mut command = CommandBuilder::new(BINARY);
+        let mut command = CommandBuilder::new(program);
         command.env_clear();
         for (name, value) in &world.env {
             command.env(name, value);
@@ -52,7 +63,7 @@ impl<'a> Terminal<'a> {
         });
         Self {
             world,
-            master: pair.master,
+            master: Some(pair.master),
             child,
             input,
             output,
@@ -166,7 +177,21 @@ impl<'a> Terminal<'a> {
         for (_, on) in modes.iter().filter(|(is_on, _)| *is_on) {
             self.parser.process(on.as_bytes());
         }
-        self.master.resize(size).unwrap();
+        self.master.as_ref().unwrap().resize(size).unwrap();
+    }
+
+    /// The terminal is gone, as when a link breaks; waits until the program has ended. It must be
+    /// writing: the thread that reads lets go of the terminal with what comes next.
+    pub(crate) fn hang_up(mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        let (_kept, nothing) = sync_channel(1);
+        self.output = nothing;
+        self.input = Box::new(std::io::sink());
+        self.master = None;
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < deadline, "it runs on without a terminal");
+            self.settle(Duration::from_millis(10));
+        }
     }
 
     pub(crate) fn pid(&self) -> i32 {
@@ -210,7 +235,7 @@ impl<'a> Terminal<'a> {
         let screen = self.parser.screen();
         assert!(!screen.alternate_screen(), "still on the alternate screen\n{}", self.report());
         assert!(!screen.hide_cursor(), "the cursor is still hidden\n{}", self.report());
-        let termios = format!("{:?}", self.master.get_termios());
+        let termios = format!("{:?}", self.master.as_ref().unwrap().get_termios());
         assert_eq!(termios, self.termios, "the line discipline was not restored");
     }
 

@@ -377,6 +377,8 @@ pub struct Burst {
     pub run: u32,
     /// A line end came inside the run.
     pub multi_line: bool,
+    /// What came last was a piece that no hands write; the rest of it may be slow to come.
+    pub pasted: bool,
     /// An Enter that waits to see whether more text follows, until then.
     pub held_enter_until: Option<u64>,
 }

@@ -31,7 +31,10 @@ pub(super) fn before_key(model: &mut Model, key: Key, cmds: &mut Vec<Cmd>) {
             release_enter(model, cmds);
         }
     }
-    let follows = now.saturating_sub(model.burst.last_ms) <= RUN_GAP_MS;
+    // The rest of a piece that no hands wrote may come late on a busy machine.
+    let gap = if model.burst.pasted { TAIL_MS } else { RUN_GAP_MS };
+    let follows = now.saturating_sub(model.burst.last_ms) <= gap;
+    model.burst.pasted &= follows;
     if key.text().is_some() {
         model.burst.run = if follows { model.burst.run + 1 } else { 1 };
         model.burst.multi_line &= follows;
@@ -81,6 +84,7 @@ pub(super) fn burst(model: &mut Model, mut text: String, cmds: &mut Vec<Cmd>) {
     }
     model.burst.multi_line = text.contains('\n') || (goes_on && model.burst.multi_line);
     model.burst.run = RUN_LENGTH;
+    model.burst.pasted = true;
     model.burst.last_ms = model.now_ms;
     model.last_input_ms = model.now_ms;
 }

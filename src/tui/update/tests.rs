@@ -659,3 +659,25 @@ fn a_paste_without_brackets_in_pieces_is_one_chip_and_sends_nothing() {
     let [AgentCmd::Prompt { text, .. }] = &agent_cmds(&cmds)[..] else { panic!("{cmds:?}") };
     assert_eq!(text.trim_end(), [piece.trim_end(); 20].join("\n"));
 }
+
+#[test]
+fn the_few_characters_that_a_slow_link_tears_off_a_paste_belong_to_its_chip() {
+    let mut m = ready();
+    let piece = "a line of a paste\n".repeat(100);
+    for _ in 0..3 {
+        update(&mut m, Msg::Term(TermEvent::Burst(piece.clone())));
+        // Too few to be a piece of their own, and later than fast typing is.
+        m.now_ms += 40;
+        for key in Key::sequence("010") {
+            update(&mut m, Msg::Term(TermEvent::Key(key)));
+        }
+        m.now_ms += 40;
+    }
+    assert!(m.composer.text().starts_with("[pasted #1: 301 lines]"), "{}", m.composer.text());
+    assert!(!m.composer.text().contains("010"), "{}", m.composer.text());
+    assert_eq!(m.composer.expanded(), [piece.as_str(); 3].join("010") + "010");
+    // Whoever writes after it writes beside it.
+    m.now_ms += 100;
+    keys(&mut m, "and");
+    assert!(m.composer.text().ends_with("]and"), "{}", m.composer.text());
+}
