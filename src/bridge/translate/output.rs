@@ -12,37 +12,63 @@ const CONTENT_LIMIT: usize = 256 * 1024;
 const RUNNING_LIMIT: usize = 8 * 1024;
 /// `rawOutput` repeats the text only this far.
 const RAW_LIMIT: usize = 2000;
+/// A result with one of these keys says by them what it has to say …
+const SAYING: [&str; 5] = ["content", "stdout", "stderr", "error", "message"];
+/// … and these are about it, so that one with no others says nothing.
+const ABOUT: [&str; 10] = [
+    "success",
+    "perf",
+    "display",
+    "duration",
+    "truncated",
+    "originalBytes",
+    "returnedBytes",
+    "budgetStrategy",
+    "exitCode",
+    "isError",
+];
 /// How much of a sent tail is kept to find where the next one goes on.
 const WINDOW: usize = 4096;
 
-/// The text of a result: a string as it is, else `content`, else the error, else the JSON.
+/// The text of a result: a string as it is, else what it printed and why it failed, else the JSON of a shape that says
+/// neither. A result with an empty content is an empty text, whatever else it tells.
 pub fn result_text(result: &Value) -> Cow<'_, str> {
-    match result {
-        Value::Null => Cow::Borrowed(""),
-        Value::String(text) => Cow::Borrowed(text),
-        Value::Object(map) => {
-            let failed = map.get("success") == Some(&Value::Bool(false));
-            let content = map.get("content").map(content_text).filter(|t| !t.is_empty());
-            let error = || {
-                ["error", "message"]
-                    .iter()
-                    .find_map(|key| map.get(*key).map(error_text))
-                    .filter(|t| !t.is_empty())
-            };
-            let found = if failed { error().or(content) } else { content.or_else(error) };
-            found.unwrap_or_else(|| {
-                // A success whose text is there and empty has nothing to say, whatever stands beside it.
-                let said = !failed && map.get("content").is_some_and(Value::is_string);
-                let known = ["success", "content", "perf", "display", "duration"];
-                if said || map.keys().all(|key| known.contains(&key.as_str())) {
-                    Cow::Borrowed("")
-                } else {
-                    Cow::Owned(result.to_string())
-                }
-            })
+    let map = match result {
+        Value::Null => return Cow::Borrowed(""),
+        Value::String(text) => return Cow::Borrowed(text),
+        Value::Object(map) => map,
+        other => return Cow::Owned(other.to_string()),
+    };
+    let content = match map.get("content") {
+        Some(content) => content_text(content),
+        None => joined(
+            ["stdout", "stderr"]
+                .map(|key| map.get(key).and_then(Value::as_str).unwrap_or_default()),
+        ),
+    };
+    let failed = map.get("success") == Some(&Value::Bool(false));
+    if failed || content.trim().is_empty() {
+        let keys = ["error", "message"];
+        let error =
+            keys.iter().find_map(|key| map.get(*key).map(error_text).filter(|it| !it.is_empty()));
+        if let Some(error) = error {
+            return Cow::Owned(joined([&content, &error]).into_owned());
         }
-        other => Cow::Owned(other.to_string()),
     }
+    let says_otherwise = !map.keys().any(|key| SAYING.contains(&key.as_str()))
+        && !map.keys().all(|key| ABOUT.contains(&key.as_str()));
+    if says_otherwise { Cow::Owned(result.to_string()) } else { content }
+}
+
+/// Two texts one below the other; one that has the other in it stands for both.
+pub fn joined<'a>([above, below]: [&'a str; 2]) -> Cow<'a, str> {
+    if below.trim().is_empty() || above.contains(below.trim_end()) {
+        return Cow::Borrowed(above);
+    }
+    if above.trim().is_empty() || below.contains(above.trim_end()) {
+        return Cow::Borrowed(below);
+    }
+    Cow::Owned(format!("{}\n{below}", above.trim_end()))
 }
 
 /// `content` is a string, or content blocks as MCP tools return them.
@@ -203,26 +229,6 @@ impl Tail {
             }
         }
         fresh
-    }
-
-    /// What a final text adds when it goes on from the snapshots; nothing when it does not.
-    pub fn remainder<'a>(&self, whole: &'a str) -> &'a str {
-        self.end_in(whole).and_then(|at| whole.get(at..)).unwrap_or_default()
-    }
-
-    /// What stands before and after all that was seen, where `whole` has it in one piece. `None`
-    /// when it has not, or when its beginning is no longer known.
-    pub fn around<'a>(&self, whole: &'a str) -> Option<(&'a str, &'a str)> {
-        let seen = Some(self.window.as_str()).filter(|window| window.len() == self.len)?;
-        let lines = seen.trim_end();
-        // Of whole lines: a short text is in many others.
-        let (before, after) = whole.match_indices(lines).find_map(|(at, _)| {
-            let (before, after) = (whole.get(..at)?, whole.get(at + lines.len()..)?);
-            let begins = before.is_empty() || before.ends_with('\n');
-            let ends = after.is_empty() || after.starts_with(['\n', '\r']) || lines == seen;
-            (begins && ends).then_some((before, after))
-        })?;
-        Some((before, after.strip_prefix('\n').unwrap_or(after)))
     }
 
     /// Where what was seen ends in `text`: as a prefix, else by its longest overlap.

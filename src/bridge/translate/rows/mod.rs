@@ -82,8 +82,13 @@ impl Rows {
         self.waiting = Waiting::ForTheEnd;
     }
 
-    /// The rows miss the beginning of these turns, or a part of them: the legacy channel tells them alone.
+    /// The rows miss the beginning of these turns, or a part of them: the legacy channel tells them alone. Where the rows
+    /// name turns in their own way, the one that runs may be the last of them: of a later one it cannot be told then whether
+    /// the legacy channel has come to it.
     pub fn miss(&mut self, turns: &[String]) {
+        if self.runs && self.told.is_none() && !self.fuse.shares_turns() {
+            self.told = turns.iter().rfind(|it| !it.is_empty()).cloned();
+        }
         for turn in turns.iter().filter(|it| !it.is_empty()) {
             self.compare_turn(turn);
             if self.missed.contains(turn) {
@@ -426,18 +431,34 @@ fn tool_phase(change: &ToolChange) -> Option<ToolPhase> {
         "running" => Some(ToolPhase::Started),
         "success" => {
             let content = change.output.as_ref().or(change.output_preview.as_ref());
-            Some(ToolPhase::Result {
-                result: json!({"success": true, "content": content.map(output_text)}),
-                duration: None,
-            })
+            Some(result_of(change, json!({"success": true, "content": content.map(output_text)})))
         }
-        "error" => {
-            let error = change.error.clone().or_else(|| change.output.as_ref().map(output_text));
-            Some(ToolPhase::Error { error: error.unwrap_or_else(|| json!("the tool failed")) })
+        "error" | "cancelled" => {
+            let cancelled =
+                (change.status == "cancelled").then(|| json!("cancelled before it finished"));
+            let error = change.error.clone().or(cancelled);
+            // What it printed is said too.
+            match (error, change.output.as_ref().map(output_text)) {
+                (Some(error), Some(printed)) => {
+                    let failed = json!({"success": false, "content": printed, "error": error});
+                    Some(result_of(change, failed))
+                }
+                (error, printed) => {
+                    let error = error.or(printed).unwrap_or_else(|| json!("the tool failed"));
+                    Some(ToolPhase::Error { error })
+                }
+            }
         }
-        "cancelled" => Some(ToolPhase::Error { error: json!("cancelled before it finished") }),
         _ => None,
     }
+}
+
+/// A result with the exit code, where the row has one.
+fn result_of(change: &ToolChange, mut result: Value) -> ToolPhase {
+    if let Some(code) = change.output.as_ref().and_then(|it| it.get("exitCode")?.as_i64()) {
+        result["perf"] = json!({ "exitCode": code });
+    }
+    ToolPhase::Result { result, duration: None }
 }
 
 /// A hook or an artifact as a card of its own: it opens, and ends when its state does.

@@ -2,10 +2,13 @@
 //! card follows the three-message convention (bridge behaviour 3.7): data, then the end, never
 //! merged, because a client clears the terminal when they are.
 
+use std::borrow::Cow;
+
 use agent_client_protocol::v1::schema as acp;
 use serde_json::{Value, json};
 
 use super::super::{Output, Target, Want, diff, output, subagent};
+use super::printed::Printed;
 use super::{CardEnd, INPUT_LIMIT, NewCard, Stage, ToolProgress, facts, tool_meta};
 
 /// Partial input is looked at for a title only this far.
@@ -36,6 +39,8 @@ pub(super) struct Card {
     shown: Shown,
     stdout: output::Tail,
     stderr: output::Tail,
+    /// What its terminal was sent.
+    printed: Printed,
     last: [String; 2],
     /// Bytes in `last` that were not shown yet.
     untold: usize,
@@ -76,6 +81,7 @@ impl Card {
             shown: Shown::Nothing,
             stdout: output::Tail::default(),
             stderr: output::Tail::default(),
+            printed: Printed::default(),
             last: [String::new(), String::new()],
             untold: 0,
             background: false,
@@ -311,7 +317,13 @@ impl Card {
             self.exit(true, 1, target, out);
             return;
         }
-        let raw = RawOutput { text, code: None, duration: None, failed: true };
+        // What it printed until then stays beside the words.
+        let mut said = match self.shown {
+            Shown::Output => output::joined([self.last[0].trim_end(), self.last[1].trim_end()]),
+            Shown::Nothing | Shown::Diff => Cow::Borrowed(""),
+        };
+        said = Cow::Owned(output::joined([&said, text]).into_owned());
+        let raw = RawOutput { text: &said, code: None, duration: None, failed: true };
         self.report(&Value::Null, &raw, target, out);
     }
 
@@ -416,6 +428,7 @@ impl Card {
         }
         self.stdout = output::Tail::default();
         self.stderr = output::Tail::default();
+        self.printed = Printed::default();
     }
 
     fn is_launch(&self, text: &str) -> bool {
@@ -428,34 +441,17 @@ impl Card {
                 && text.trim_start().starts_with("Command running in background with ID"))
     }
 
-    /// What the result says beyond what was streamed.
+    /// What the result says beyond what was printed.
     fn rest_of_terminal(&mut self, text: &str, target: &Target, out: &mut Output) {
-        let rest = match (self.stdout.is_empty(), self.stderr.is_empty()) {
-            (true, true) => text,
-            (false, true) => self.stdout.remainder(text),
-            (true, false) => self.stderr.remainder(text),
-            (false, false) => {
-                // Where one stream stands whole in the result, what is around it is the other or new.
-                let (before, after) = self.stdout.around(text).unwrap_or_default();
-                for rest in [before, after] {
-                    let (before, after) = self.stderr.around(rest).unwrap_or((rest, ""));
-                    self.rest_of(before, target, out);
-                    self.rest_of(after, target, out);
-                }
-                return;
-            }
-        };
-        self.rest_of(rest, target, out);
-    }
-
-    fn rest_of(&self, rest: &str, target: &Target, out: &mut Output) {
+        let rest = self.printed.missing(text);
         if !rest.trim().is_empty() {
-            self.data(rest, target, out);
+            self.data(&rest, target, out);
         }
     }
 
     /// Message two of the convention: output alone, without a status or content.
-    fn data(&self, text: &str, target: &Target, out: &mut Output) {
+    fn data(&mut self, text: &str, target: &Target, out: &mut Output) {
+        self.printed.push(text);
         let key = target.traits.terminal_key();
         let mut meta = acp::Meta::new();
         meta.insert(key.into(), json!({"terminal_id": self.id, "data": text}));
@@ -515,7 +511,9 @@ impl Card {
             content.extend(output::fenced("", raw.text));
             return content;
         }
-        if self.shown == Shown::Diff || !self.input_diff(target).is_empty() {
+        // The plan shows the list; that it was written is no news.
+        let is_shown = self.shown == Shown::Diff || facts::is_to_do(name);
+        if is_shown || !self.input_diff(target).is_empty() {
             return Vec::new();
         }
         let content = facts::output_content(self.name.as_deref(), raw.text, false);
@@ -531,7 +529,7 @@ impl Card {
             let tool_call_id = self.id.0.to_string();
             out.want(Want::EditDiff { tool_call_id });
         }
-        if name.is_none_or(|n| n.to_ascii_lowercase().contains("todo")) {
+        if name.is_none_or(facts::is_to_do) {
             out.want(Want::Todos);
         }
         if matches!(name, Some("EnterPlanMode" | "ExitPlanMode")) {

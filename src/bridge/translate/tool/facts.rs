@@ -58,6 +58,9 @@ fn summary(input: &Value) -> Option<String> {
             if let Some(command) = text("command") {
                 return Some(one_line(command));
             }
+            if let Some(list) = map.get("todos").and_then(Value::as_array) {
+                return to_do(list);
+            }
             // A plan is known by its heading; its markdown on one line says nothing.
             if let Some(heading) = text("plan").and_then(first_words) {
                 return Some(cut(heading));
@@ -69,6 +72,21 @@ fn summary(input: &Value) -> Option<String> {
         }
         other => Some(cut(&other.to_string())),
     }
+}
+
+/// How far a to-do list is, and what is being done: the list itself is the plan.
+fn to_do(list: &[Value]) -> Option<String> {
+    let is = |it: &Value, status: &str| it.get("status").and_then(Value::as_str) == Some(status);
+    let done = list.iter().filter(|it| is(it, "completed")).count();
+    let now = list.iter().find(|it| is(it, "in_progress"));
+    let words = now.and_then(|it| it.get("content")).and_then(Value::as_str);
+    let count = (!list.is_empty()).then(|| format!("{done} of {} done", list.len()))?;
+    Some(words.map_or(count.clone(), |words| cut(&format!("{count} · {words}"))))
+}
+
+/// True for tools that write the to-do list.
+pub fn is_to_do(name: &str) -> bool {
+    name.to_ascii_lowercase().contains("todo")
 }
 
 /// The first line that says something, without a heading's marks.
@@ -155,6 +173,13 @@ mod tests {
             ),
             ("ExitPlanMode", json!({"plan": "##\n\n- one"}), "ExitPlanMode: - one"),
             ("Read", json!({"file_path": "/a/b"}), "Read: /a/b"),
+            (
+                "TodoWrite",
+                json!({"todos": [{"content": "a", "status": "completed"}, {"content": "b", "status": "in_progress"}]}),
+                "TodoWrite: 1 of 2 done · b",
+            ),
+            ("TodoWrite", json!({"todos": [{"content": "a"}]}), "TodoWrite: 0 of 1 done"),
+            ("TodoWrite", json!({"todos": []}), "TodoWrite"),
             ("Odd", json!({"n": 1}), "Odd: {\"n\":1}"),
             ("Odd", json!({}), "Odd"),
         ] {

@@ -5,6 +5,7 @@
 mod background;
 mod card;
 mod facts;
+mod printed;
 
 use std::collections::{HashMap, VecDeque};
 

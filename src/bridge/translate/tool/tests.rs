@@ -205,7 +205,7 @@ fn failures_carry_the_engines_words() {
                 "c1",
                 json!({"toolName": "Read", "result": {"success": false, "error": {"message": "no"}, "content": "y"}}),
             ),
-            "no",
+            "y\nno",
         ),
     ] {
         let got = run(&mut bare(), &[phase]);
@@ -418,8 +418,7 @@ fn what_a_result_adds_to_two_streams_is_shown_and_nothing_twice() {
         ("a\n", "warn\n", "a\nend\nwarn\n", "a\nwarn\nend\n"),
         ("a\n", "warn\n", "warn\na\nend\n", "a\nwarn\nend\n"),
         ("a\n", "warn\n", "a\nwarn\n", "a\nwarn\n"),
-        // Merged line by line: what of it is new cannot be told.
-        ("a\nb\n", "warn\n", "a\nwarn\nb\nend\n", "a\nb\nwarn\n"),
+        ("a\nb\n", "warn\n", "a\nwarn\nb\nend\n", "a\nb\nwarn\nend\n"),
     ] {
         let got = run(
             &mut zed(),

@@ -236,3 +236,41 @@ fn a_text_of_a_turn_that_has_ended_is_never_paired_by_order() {
     };
     hold(turns, &chaos);
 }
+
+#[test]
+fn rows_of_a_turn_that_the_events_have_not_come_to_wait_for_them_after_a_new_log_began() {
+    let turns = [
+        Told {
+            foreign: false,
+            said: vec![
+                thought(1, "aéaaa✓✓✓é✓"),
+                call("call_1", "✓"),
+                thought(3, "éaé é✓ééaé é a✓aééa a✓é"),
+                call("call_3", "a"),
+                thought(5, "éaa é a aé ✓aaaé  ✓é✓éé"),
+            ],
+        },
+        Told {
+            foreign: false,
+            said: vec![
+                thought(1, "é   "),
+                thought(2, "é a✓ aa✓ ✓a"),
+                thought(3, "a éaaaééa✓é✓ éa a"),
+                thought(4, "   ✓ é  aa   "),
+                thought(5, "é✓a ✓✓✓é✓ééééé "),
+                thought(6, "aaaé"),
+                thought(7, "✓✓éa✓a ✓aé✓  é ✓a✓aaa"),
+            ],
+        },
+        Told { foreign: true, said: vec![thought(1, "✓")] },
+    ];
+    let chaos = Chaos {
+        cuts: list("biegccceggicbbfgdcfebgdghbbecd").map(usize::from).collect(),
+        acts: list("aaaaqaqqaaaaaqaaaaaaaaaaaaaaqiaaaaaaaaaqaaaqaaaaaaaqaaaaaaaaaaaaaaaaaaaaaaaaqabcaaahacbuaqaaaaaaaaaaaqaaaaaaaaaaqaaqqaaaaaaaaaaaaaaaaaaaaaaaqaaaaaqaaa").collect(),
+        faults: list("aaaaaaaaaaaaaaaaaaaaaaaaaaaaabaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaabaaaaaaaaabaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa").collect(),
+        own_turns: true,
+        lean: 2,
+        ..Chaos::default()
+    };
+    is_shown_once_whole_and_in_order(&turns, &chaos).unwrap();
+}
