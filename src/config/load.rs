@@ -12,7 +12,7 @@ use crate::error::AppError;
 /// How long a guide waits for the session's first event; the engine needs about a third of a second.
 const STEER_PERSIST: Duration = Duration::from_secs(3);
 /// How long a guide is retried when the session is not in the engine's database yet.
-const STEER_FK_RETRY: Duration = Duration::from_secs(3);
+const STEER_FK_RETRY: Duration = Duration::from_secs(2);
 
 impl Config {
     /// Reads the settings file and puts everything together. Fails only without a home directory.

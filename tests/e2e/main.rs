@@ -35,6 +35,7 @@ mod secrets;
 mod serve;
 mod sessions;
 mod settings;
+mod steering;
 mod surroundings;
 mod terminal;
 mod tui;

@@ -170,6 +170,11 @@ const PROMISES: &[(&str, &[&str])] = &[
             "with_the_live_check_on_the_services_word_beats_the_files_and_quota_has_figures",
         ],
     ),
+    (
+        "ZCODE_ACP_STEER_PERSIST_MS",
+        &["the_environment_sets_how_long_a_guide_waits_for_the_sessions_first_event"],
+    ),
+    ("ZCODE_ACP_STEER_FK_RETRY_MS", &["the_environment_sets_how_long_a_guide_is_tried_again"]),
     ("BIGMODEL_API_BASE_URL", &["each_service_gets_its_own_token_and_its_word_counts"]),
     ("ZAI_BUSINESS_BASE_URL", &["each_service_gets_its_own_token_and_its_word_counts"]),
     ("ZCODE_PLAN_BALANCE_URL", &["each_service_gets_its_own_token_and_its_word_counts"]),

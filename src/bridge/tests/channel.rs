@@ -387,7 +387,7 @@ async fn a_row_that_is_late_is_tried_again_under_new_ids_until_it_is_there() {
 #[tokio::test(start_paused = true)]
 async fn a_row_that_never_comes_ends_the_tries_in_bounded_time_with_the_engines_words() {
     // Time for tries, and how many fit into it.
-    for (limit, tries) in [(None, 5), (Some(250), 2), (Some(0), 1)] {
+    for (limit, tries) in [(None, 5), (Some(4000), 8), (Some(250), 2), (Some(0), 1)] {
         let change = move |config: &mut Config| {
             if let Some(ms) = limit {
                 config.steer_fk_retry = Duration::from_millis(ms);
@@ -399,7 +399,7 @@ async fn a_row_that_never_comes_ends_the_tries_in_bounded_time_with_the_engines_
         assert_eq!(verdict["reason"], "fault.command.executionFailed", "{verdict}");
         assert!(verdict["detail"].to_string().contains("FOREIGN KEY"), "{verdict}");
         assert_eq!(guides(&desk).len(), tries, "{limit:?}");
-        assert!(took < Duration::from_secs(3), "{took:?}");
+        assert!(took < Duration::from_secs(5), "{took:?}");
         desk.end().await;
     }
 }

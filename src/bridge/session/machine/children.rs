@@ -9,10 +9,11 @@ use agent_client_protocol::v1::schema as acp;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::v4::Resyncs;
 use super::{Cont, Effect, Machine};
 use crate::bridge::engine::EngineError;
 use crate::bridge::engine::event::ToolUpdated;
-use crate::bridge::engine::v4::commands::{self, Command, Subscribe, Unsubscribe};
+use crate::bridge::engine::v4::commands::{self, Command, Subscribe};
 use crate::bridge::engine::v4::rows::{Fact, RowHead, SubagentChange};
 use crate::bridge::engine::v4::state::{Subagent, Subagents};
 use crate::bridge::engine::v4::topic::{Ack, History, Resync, Topic};
@@ -47,6 +48,7 @@ struct Child {
     turn_over: bool,
     /// Subscriptions that failed; at [`MAX_TRIES`] the parent's own events about it are all there is.
     failures: u8,
+    resyncs: Resyncs,
 }
 
 impl Child {
@@ -186,6 +188,7 @@ impl Machine {
             end: None,
             turn_over: false,
             failures: 0,
+            resyncs: Resyncs::default(),
         };
         self.v4.children.running.insert(seen.child.to_owned(), child);
         self.emit(Effect::Attach(seen.child.to_owned()));
@@ -268,7 +271,8 @@ impl Machine {
     pub(crate) fn on_child_frame(&mut self, name: &str, params: &RawValue) {
         let Some(id) = name.strip_prefix("conversation/") else { return };
         let now = self.now.ms;
-        let Some(child) = self.v4.children.running.get_mut(id) else { return };
+        let heard = self.v4.children.running.get_mut(id).filter(|it| it.is_heard());
+        let Some(child) = heard else { return };
         let mut facts = Vec::new();
         let resync = child.topic.on_frame(params.get(), now, &mut facts);
         self.child_facts(id, &facts);
@@ -278,6 +282,13 @@ impl Machine {
     }
 
     fn resync_child(&mut self, id: &str, reason: &Resync) {
+        let now = self.now.ms;
+        let Some(child) = self.v4.children.running.get_mut(id) else { return };
+        if !matches!(reason, Resync::Hole { .. }) && !child.resyncs.may_ask(now) {
+            let topic = std::mem::replace(&mut child.topic, Topic::new("", History::Show));
+            self.unsubscribe(&topic);
+            return self.leave_child(id);
+        }
         let Some(child) = self.v4.children.running.get(id) else { return };
         if let Resync::Hole { before, picture } = reason {
             let topic = child.topic.name().to_owned();
@@ -489,14 +500,7 @@ impl Machine {
             self.v4.children.from_rows.clear();
         }
         self.v4.children.ended.insert(id.to_owned());
-        if let Some(subscription) = child.topic.subscription_id() {
-            let params = Unsubscribe {
-                topic: child.topic.name().to_owned(),
-                subscription_id: subscription.to_owned(),
-                connection_id: self.v4.connection_id().to_owned(),
-            };
-            self.call("v4/conversation/unsubscribe", json!(params), Cont::Ignore);
-        }
+        self.unsubscribe(&child.topic);
     }
 
     /// The session was unloaded: its children are gone with it.

@@ -13,7 +13,7 @@ use crate::bridge::engine::EngineError;
 use crate::bridge::engine::event::{SessionBody, SessionEvent, StateUpdated, TitleUpdated};
 use crate::bridge::engine::v4::commands::{
     self, Command, Flow, FlowParams, MAX_ROWS_RANGE, ResyncParams, RowsRangeParams, Stamp,
-    Subscribe,
+    Subscribe, Unsubscribe,
 };
 use crate::bridge::engine::v4::rows::Fact;
 use crate::bridge::engine::v4::state::{BackgroundWork, Meta, Queue, StatePatch};
@@ -29,6 +29,24 @@ const RESYNC_LIMIT: u32 = 8;
 const RESYNC_WINDOW: u64 = 30_000;
 /// How long a resync may stay unanswered by frames.
 const RESYNC_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often a topic was asked for again lately: an engine whose frames are all broken must not be asked for ever.
+#[derive(Debug, Default)]
+pub(super) struct Resyncs {
+    count: u32,
+    since: u64,
+}
+
+impl Resyncs {
+    /// Counts one more; false when it is one too many.
+    pub(super) fn may_ask(&mut self, now: u64) -> bool {
+        if now.saturating_sub(self.since) > RESYNC_WINDOW {
+            *self = Self { count: 0, since: now };
+        }
+        self.count += 1;
+        self.count <= RESYNC_LIMIT
+    }
+}
 
 /// The V4 side of a session.
 #[derive(Debug, Default)]
@@ -46,8 +64,7 @@ pub(crate) struct V4 {
     /// Other sessions wait for what is found out here.
     finds_out: bool,
     saturated: bool,
-    resyncs: u32,
-    resyncs_since: u64,
+    resyncs: Resyncs,
     patience: Option<Token>,
     /// State keys as they were last said.
     pub(crate) queue: Queue,
@@ -203,10 +220,9 @@ impl Machine {
     pub(crate) fn retry_v4(&mut self) {
         if !self.v4.absent
             && self.v4.main.is_none()
-            && self.v4.resyncs < RESYNC_LIMIT
             && self.link.state == LinkState::Up
+            && self.v4.resyncs.may_ask(self.now.ms)
         {
-            self.v4.resyncs += 1;
             self.subscribe_v4();
         }
     }
@@ -224,9 +240,22 @@ impl Machine {
 
     /// The channel is given up; the legacy channel goes on where the rows stopped.
     fn v4_lost(&mut self) {
+        if let Some(topic) = self.v4.main.take() {
+            self.unsubscribe(&topic);
+        }
         self.v4_unlinked();
         self.v4.rows.expect(false);
-        self.v4.main = None;
+    }
+
+    /// Nobody listens to the topic any more: the engine need not send its frames.
+    pub(super) fn unsubscribe(&mut self, topic: &Topic) {
+        let Some(subscription) = topic.subscription_id() else { return };
+        let params = Unsubscribe {
+            topic: topic.name().to_owned(),
+            subscription_id: subscription.to_owned(),
+            connection_id: self.v4.connection_id.clone(),
+        };
+        self.call("v4/conversation/unsubscribe", json!(params), Cont::Ignore);
     }
 
     pub(crate) fn on_frame(&mut self, topic: &str, params: &RawValue) {
@@ -262,13 +291,8 @@ impl Machine {
             self.patience();
             return self.ask_for_rows(&sid, topic, before, *picture);
         }
-        let now = self.now.ms;
-        if now.saturating_sub(self.v4.resyncs_since) > RESYNC_WINDOW {
-            self.v4.resyncs_since = now;
-            self.v4.resyncs = 0;
-        }
-        self.v4.resyncs += 1;
-        let Some(topic) = self.v4.main.as_ref().filter(|_| self.v4.resyncs <= RESYNC_LIMIT) else {
+        let may_ask = self.v4.resyncs.may_ask(self.now.ms);
+        let Some(topic) = self.v4.main.as_ref().filter(|_| may_ask) else {
             return self.v4_lost();
         };
         let params = resync_params(topic, &self.v4.connection_id, reason);

@@ -5,9 +5,10 @@
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::v4::Resyncs;
 use super::{Cont, Machine};
 use crate::bridge::engine::EngineError;
-use crate::bridge::engine::v4::commands::{self, Subscribe, Unsubscribe};
+use crate::bridge::engine::v4::commands::{self, Subscribe};
 use crate::bridge::engine::v4::rows::Fact;
 use crate::bridge::engine::v4::topic::{Ack, History, Resync, Topic};
 use crate::bridge::session::failure;
@@ -22,6 +23,7 @@ pub(crate) struct Workspace {
     /// The engine process that it was subscribed in.
     generation: u64,
     failures: u8,
+    resyncs: Resyncs,
     /// The topic told the commands: they need not be read.
     tells_commands: bool,
     /// Its configuration as last said.
@@ -87,7 +89,12 @@ impl Machine {
     }
 
     fn resync_workspace(&mut self, reason: Option<&Resync>) {
-        let (Some(reason), Some(topic)) = (reason, &self.v4.workspace.topic) else { return };
+        let Some(reason) = reason else { return };
+        if !self.v4.workspace.resyncs.may_ask(self.now.ms) {
+            self.close_workspace_topic();
+            return self.leave_workspace();
+        }
+        let Some(topic) = &self.v4.workspace.topic else { return };
         let params = super::v4::resync_params(topic, self.v4.connection_id(), reason);
         self.call("v4/conversation/resync", json!(params), Cont::V4ResyncWorkspace);
     }
@@ -142,16 +149,10 @@ impl Machine {
         }
     }
 
-    /// The session ends while its engine goes on: nobody listens to the topic any more.
+    /// Nobody listens to the topic any more, while its engine goes on.
     pub(crate) fn close_workspace_topic(&mut self) {
-        let Some(topic) = self.v4.workspace.topic.take() else { return };
-        if let Some(subscription) = topic.subscription_id() {
-            let params = Unsubscribe {
-                topic: topic.name().to_owned(),
-                subscription_id: subscription.to_owned(),
-                connection_id: self.v4.connection_id().to_owned(),
-            };
-            self.call("v4/conversation/unsubscribe", json!(params), Cont::Ignore);
+        if let Some(topic) = self.v4.workspace.topic.take() {
+            self.unsubscribe(&topic);
         }
     }
 }

@@ -85,7 +85,7 @@ fn to_do(list: &[Value]) -> Option<String> {
 }
 
 /// True for tools that write the to-do list.
-pub fn is_to_do(name: &str) -> bool {
+pub(super) fn is_to_do(name: &str) -> bool {
     name.to_ascii_lowercase().contains("todo")
 }
 

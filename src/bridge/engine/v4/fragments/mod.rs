@@ -30,13 +30,13 @@ pub enum FragmentError {
         /// What it declares, or what came.
         bytes: u64,
     },
-    /// The next fragment is not the one that came.
-    #[error("fragment {got} came where {expected} was due")]
-    OutOfOrder {
-        /// The place that was due.
-        expected: u64,
-        /// The place that came.
-        got: u64,
+    /// A fragment that its frame has no place for.
+    #[error("fragment {index} of {count} has no place")]
+    Misplaced {
+        /// Its place.
+        index: u64,
+        /// How many there are.
+        count: u64,
     },
     /// A new frame began before the last one was complete, or its last fragment is overdue.
     #[error("a fragmented frame was not completed")]
@@ -49,53 +49,83 @@ pub enum FragmentError {
     Mismatch(&'static str),
 }
 
+/// What the fragments of one frame have in common. A name alone may come again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Name {
+    id: String,
+    logical_bytes: Option<u64>,
+    checksum: Option<u32>,
+}
+
+impl Name {
+    fn of(params: &FrameParams<'_>) -> Self {
+        let is_crc = |name: &str| name.eq_ignore_ascii_case("crc32");
+        let crc = params.checksum.as_ref();
+        let crc = crc.filter(|it| it.algorithm.as_deref().is_none_or(is_crc));
+        Self {
+            id: params.logical_frame_id.as_ref().map_or("", |it| it.as_str()).to_owned(),
+            logical_bytes: params.logical_bytes,
+            checksum: crc.and_then(|it| crc_value(&it.value)),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Partial {
-    id: String,
-    count: u64,
-    next: u64,
+    name: Name,
+    parts: Vec<Option<Vec<u8>>>,
+    missing: usize,
+    bytes: u64,
     logical_bytes: u64,
-    checksum: Option<u32>,
-    bytes: Vec<u8>,
     since_ms: u64,
 }
 
-/// The frame that is being put together; a topic sends one at a time.
+/// The frame that is being put together; a topic sends one at a time. Its fragments may come in any order, and twice.
 #[derive(Debug, Default)]
 pub struct Fragments {
     partial: Option<Partial>,
+    /// The last frame that was complete, or failed: what still comes of it is no news.
+    over: Option<(Name, Result<(), ()>)>,
 }
 
 impl Fragments {
-    /// Takes one fragment; returns the frame's JSON text when it was the last one.
+    /// Takes one fragment; returns the frame's JSON text when it was the last one that was missing.
     pub fn push(
         &mut self,
         params: &FrameParams<'_>,
         now_ms: u64,
     ) -> Result<Option<String>, FragmentError> {
-        let id = params.logical_frame_id.as_ref().map_or("", |it| it.as_str());
+        let name = Name::of(params);
         let index = params.fragment_index.ok_or(FragmentError::Missing("its place"))?;
-        if index == 0 {
-            let interrupted = self.partial.take().is_some_and(|it| it.id != id);
-            self.partial = Some(begin(id, params, now_ms)?);
-            if interrupted {
-                // The new frame is kept: what it carries still helps when the resync is answered by deltas.
-                self.append(params)?;
-                return Err(FragmentError::Incomplete);
+        if self.is_over(&name, index) {
+            return Ok(None);
+        }
+        if self.expire(now_ms) {
+            self.over = Some((name, Err(())));
+            return Err(FragmentError::Incomplete);
+        }
+        let next = self.partial.take_if(|it| it.name != name).is_some();
+        match self.take(&name, index, params, now_ms) {
+            Err(error) => {
+                self.partial = None;
+                self.over = Some((name, Err(())));
+                Err(error)
+            }
+            // The new frame is kept: what it carries still helps when the resync is answered by deltas.
+            Ok(None) if next => Err(FragmentError::Incomplete),
+            Ok(text) => {
+                if text.is_some() {
+                    self.over = Some((name, Ok(())));
+                }
+                Ok(text)
             }
         }
-        let partial =
-            self.partial.as_ref().ok_or(FragmentError::OutOfOrder { expected: 0, got: index })?;
-        let (expected, late) = (partial.next, now_ms.saturating_sub(partial.since_ms) > MAX_AGE_MS);
-        if partial.id != id || expected != index || late {
-            self.partial = None;
-            return Err(if late {
-                FragmentError::Incomplete
-            } else {
-                FragmentError::OutOfOrder { expected, got: index }
-            });
-        }
-        self.append(params)
+    }
+
+    /// True for what is left of a frame that was complete, or that failed unless it begins anew.
+    fn is_over(&self, name: &Name, index: u64) -> bool {
+        let over = self.over.as_ref().filter(|(over, _)| over == name && self.partial.is_none());
+        over.is_some_and(|(_, end)| end.is_ok() || index != 0)
     }
 
     /// Drops a frame whose last fragment is overdue; true when there was one. For the caller's timer or next frame.
@@ -103,67 +133,74 @@ impl Fragments {
         self.partial.take_if(|it| now_ms.saturating_sub(it.since_ms) > MAX_AGE_MS).is_some()
     }
 
-    /// Forgets an unfinished frame (a new subscription began); true when there was one.
+    /// Forgets an unfinished frame; true when there was one.
     pub fn clear(&mut self) -> bool {
         self.partial.take().is_some()
     }
 
-    fn append(&mut self, params: &FrameParams<'_>) -> Result<Option<String>, FragmentError> {
-        let Some(partial) = self.partial.as_mut() else { return Err(FragmentError::Incomplete) };
-        let appended = append_data(partial, params);
-        if let Err(error) = appended {
-            self.partial = None;
-            return Err(error);
+    fn take(
+        &mut self,
+        name: &Name,
+        index: u64,
+        params: &FrameParams<'_>,
+        now_ms: u64,
+    ) -> Result<Option<String>, FragmentError> {
+        if self.partial.is_none() {
+            self.partial = Some(begin(name, params, now_ms)?);
         }
-        if partial.next < partial.count {
+        let Some(partial) = self.partial.as_mut() else { return Ok(None) };
+        put(partial, index, params)?;
+        if partial.missing > 0 {
             return Ok(None);
         }
         self.partial.take().map(finish).transpose()
     }
 }
 
-fn begin(id: &str, params: &FrameParams<'_>, now_ms: u64) -> Result<Partial, FragmentError> {
+fn begin(name: &Name, params: &FrameParams<'_>, now_ms: u64) -> Result<Partial, FragmentError> {
     let count = params.fragment_count.ok_or(FragmentError::Missing("its count"))?;
     let logical_bytes = params.logical_bytes.ok_or(FragmentError::Missing("its length"))?;
     if count == 0 || count > MAX_FRAGMENTS || logical_bytes > MAX_BYTES {
         return Err(FragmentError::TooLarge { fragments: count, bytes: logical_bytes });
     }
-    let crc = params
-        .checksum
-        .as_ref()
-        .filter(|it| it.algorithm.as_deref().is_none_or(|name| name.eq_ignore_ascii_case("crc32")));
+    let missing = usize::try_from(count).unwrap_or(usize::MAX);
     Ok(Partial {
-        id: id.to_owned(),
-        count,
-        next: 0,
+        name: name.clone(),
+        parts: vec![None; missing],
+        missing,
+        bytes: 0,
         logical_bytes,
-        checksum: crc.and_then(|it| crc_value(&it.value)),
-        bytes: Vec::new(),
         since_ms: now_ms,
     })
 }
 
-fn append_data(partial: &mut Partial, params: &FrameParams<'_>) -> Result<(), FragmentError> {
-    let data = params.data_base64.as_ref().ok_or(FragmentError::Missing("its data"))?;
-    STANDARD
-        .decode_vec(data.as_str(), &mut partial.bytes)
-        .map_err(|_source| FragmentError::Encoding)?;
-    let bytes = partial.bytes.len() as u64;
-    if bytes > partial.logical_bytes {
-        return Err(FragmentError::TooLarge { fragments: partial.count, bytes });
+fn put(partial: &mut Partial, index: u64, params: &FrameParams<'_>) -> Result<(), FragmentError> {
+    let count = partial.parts.len() as u64;
+    let place = usize::try_from(index).ok().and_then(|at| partial.parts.get_mut(at));
+    let part = place.ok_or(FragmentError::Misplaced { index, count })?;
+    if part.is_some() {
+        return Ok(());
     }
-    partial.next += 1;
+    let data = params.data_base64.as_ref().ok_or(FragmentError::Missing("its data"))?;
+    let bytes = STANDARD.decode(data.as_str()).map_err(|_source| FragmentError::Encoding)?;
+    partial.bytes += bytes.len() as u64;
+    if partial.bytes > partial.logical_bytes {
+        return Err(FragmentError::TooLarge { fragments: count, bytes: partial.bytes });
+    }
+    partial.missing -= 1;
+    *part = Some(bytes);
     Ok(())
 }
 
 fn finish(partial: Partial) -> Result<String, FragmentError> {
-    if partial.bytes.len() as u64 != partial.logical_bytes {
+    if partial.bytes != partial.logical_bytes {
         return Err(FragmentError::Mismatch("length"));
     }
-    if partial.checksum.is_some_and(|it| it != crc32fast::hash(&partial.bytes)) {
+    let bytes = partial.parts.into_iter().flatten().collect::<Vec<_>>().concat();
+    if partial.name.checksum.is_some_and(|it| it != crc32fast::hash(&bytes)) {
         return Err(FragmentError::Mismatch("check sum"));
     }
-    String::from_utf8(partial.bytes).map_err(|_source| FragmentError::Encoding)
+    String::from_utf8(bytes).map_err(|_source| FragmentError::Encoding)
 }
 
 /// Reads a check sum: an integer (also a negative one, as 32 bits), or its hexadecimal text with or without `0x`.

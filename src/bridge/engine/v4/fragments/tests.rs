@@ -76,18 +76,56 @@ fn a_wrong_check_sum_or_length_is_refused() {
 }
 
 #[test]
-fn a_missing_fragment_and_a_fragment_without_a_beginning_are_errors() {
-    let cut = Cut::new("abcdefghi", 3).params();
+fn fragments_in_any_order_and_twice_become_the_frame_again() {
+    let cut = Cut::new("abcdefghi", 3);
+    for order in [[2, 1, 0], [1, 2, 0], [0, 2, 1]] {
+        let mut fragments = Fragments::default();
+        let pieces = order.iter().flat_map(|at| [*at, *at]);
+        let params = cut.params();
+        let whole: Vec<_> =
+            pieces.filter_map(|at| push(&mut fragments, &params[at], 1).unwrap()).collect();
+        assert_eq!(whole, ["abcdefghi"], "{order:?}");
+        // One that was on its way twice comes after the end.
+        assert_eq!(push(&mut fragments, &params[1], 1), Ok(None));
+        assert!(!fragments.clear(), "and begins nothing");
+    }
+}
+
+#[test]
+fn a_missing_fragment_is_seen_by_the_next_frame_and_the_rest_of_a_failed_one_is_passed_over() {
+    let first = Cut::new("abcdefghi", 3).params();
+    let second = Cut { id: "lf_2", ..Cut::new("jklmno", 2) }.params();
     let mut fragments = Fragments::default();
-    assert_eq!(push(&mut fragments, &cut[0], 1), Ok(None));
-    assert_eq!(
-        push(&mut fragments, &cut[2], 1),
-        Err(FragmentError::OutOfOrder { expected: 1, got: 2 })
-    );
-    assert_eq!(
-        push(&mut fragments, &cut[1], 1),
-        Err(FragmentError::OutOfOrder { expected: 0, got: 1 })
-    );
+    assert_eq!(push(&mut fragments, &first[0], 1), Ok(None));
+    assert_eq!(push(&mut fragments, &first[2], 1), Ok(None));
+    assert_eq!(push(&mut fragments, &second[1], 1), Err(FragmentError::Incomplete));
+    let spoilt = second[0].replace("\"dataBase64\":\"", "\"dataBase64\":\"?");
+    assert_eq!(push(&mut fragments, &spoilt, 1), Err(FragmentError::Encoding));
+    assert_eq!(push(&mut fragments, &second[1], 1), Ok(None), "no second complaint");
+    // The engine sends it again.
+    assert_eq!(push(&mut fragments, &second[0], 1), Ok(None));
+    assert_eq!(push(&mut fragments, &second[1], 1), Ok(Some("jklmno".to_owned())));
+    let far =
+        second[1].replace("\"fragmentIndex\":1", "\"fragmentIndex\":7").replace("lf_2", "lf_3");
+    assert_eq!(push(&mut fragments, &far, 1), Err(FragmentError::Misplaced { index: 7, count: 2 }));
+}
+
+#[test]
+fn frames_without_names_of_their_own_are_told_apart() {
+    let nameless = |text| Cut { id: "", ..Cut::new(text, 2) }.params();
+    let (first, second) = (nameless("abcdef"), nameless("ghijkl"));
+    let mut fragments = Fragments::default();
+    for (piece, wanted) in [
+        (&first[0], None),
+        (&first[1], Some("abcdef")),
+        (&second[0], None),
+        (&second[1], Some("ghijkl")),
+    ] {
+        assert_eq!(push(&mut fragments, piece, 1), Ok(wanted.map(str::to_owned)));
+    }
+    assert_eq!(push(&mut fragments, &first[0], 1), Ok(None));
+    assert_eq!(push(&mut fragments, &second[0], 1), Err(FragmentError::Incomplete));
+    assert_eq!(push(&mut fragments, &second[1], 1), Ok(Some("ghijkl".to_owned())));
 }
 
 #[test]
@@ -96,7 +134,7 @@ fn a_frame_that_takes_longer_than_thirty_seconds_is_dropped() {
     let mut fragments = Fragments::default();
     assert_eq!(push(&mut fragments, &cut[0], 0), Ok(None));
     assert_eq!(push(&mut fragments, &cut[1], MAX_AGE_MS + 1), Err(FragmentError::Incomplete));
-    assert_eq!(push(&mut fragments, &cut[0], 0), Ok(None));
+    assert_eq!(push(&mut fragments, &cut[0], 0), Ok(None), "sent again");
     assert!(!fragments.expire(MAX_AGE_MS));
     assert!(fragments.expire(MAX_AGE_MS + 1));
 }

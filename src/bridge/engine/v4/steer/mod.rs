@@ -10,7 +10,8 @@ use crate::bridge::engine::event::{SteerDrained, SteerQueued};
 use crate::bridge::engine::v4::commands::{Refusal, Reply};
 use crate::bridge::engine::v4::state::QueueItem;
 
-/// How long to wait between tries while the session's row is not written yet, in milliseconds.
+/// How long to wait between tries while the session's row is not written yet, in milliseconds; the last one again and again
+/// where more time was set.
 const FK_BACKOFF_MS: [u64; 4] = [100, 200, 400, 800];
 /// How long a guide may be without verdict after it was accepted, in milliseconds. The turn's end settles most of them; this
 /// is for turns that go on without a boundary, where the text does wait in the engine.
@@ -325,7 +326,9 @@ impl Guide {
 
     fn fault(&mut self, refusal: &Refusal, now_ms: u64) -> Step {
         let since = *self.first_fault_ms.get_or_insert(now_ms);
-        let Some(pause) = FK_BACKOFF_MS.get(self.tries) else { return self.refused(refusal) };
+        let Some(pause) = FK_BACKOFF_MS.get(self.tries).or(FK_BACKOFF_MS.last()) else {
+            return self.refused(refusal);
+        };
         let due = now_ms.saturating_add(*pause);
         if due.saturating_sub(since) > self.limits.fk_retry_ms {
             return self.refused(refusal);

@@ -171,7 +171,7 @@ impl Topic {
         self.subscription = Some(ack.subscription_id.clone());
         self.resyncing = false;
         self.pending = None;
-        self.fragments.clear();
+        self.fragments = Fragments::default();
         self.play_early(now_ms, out)
     }
 
@@ -201,7 +201,7 @@ impl Topic {
         self.subscription = None;
         self.resyncing = false;
         self.pending = None;
-        self.fragments.clear();
+        self.fragments = Fragments::default();
         self.early.clear();
         self.early_bytes = 0;
         self.early_lost = false;

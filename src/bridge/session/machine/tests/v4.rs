@@ -654,3 +654,19 @@ fn a_child_whose_topic_keeps_failing_is_left_to_the_parents_events_and_its_end_i
     let idle = b.updates.iter().filter(|it| matches!(it, acp::SessionUpdate::SubagentUpdate(_)));
     assert_eq!(idle.count(), 2, "its start and its end");
 }
+
+#[test]
+fn a_topic_whose_pictures_are_all_broken_is_asked_for_a_few_times_and_left() {
+    let mut b = Bench::v4_with(|seed| seed.traits.subagents = true);
+    b.running_v4();
+    child_starts(&mut b);
+    for topic in ["kid", SID] {
+        let before = b.count("v4/conversation/resync");
+        for _ in 0..50 {
+            b.frame(topic, 7, 7, &json!({"kind": "snapshot", "snapshot": "broken"}));
+        }
+        assert_eq!(b.count("v4/conversation/resync"), before + 8, "{topic}");
+        let left = b.params("v4/conversation/unsubscribe");
+        assert_eq!(left["topic"], format!("conversation/{topic}"));
+    }
+}

@@ -92,3 +92,14 @@ fn a_session_that_closes_leaves_the_topic() {
     b.request(Request::Close);
     assert_eq!(b.params("v4/conversation/unsubscribe")["topic"], TOPIC);
 }
+
+#[test]
+fn a_workspace_topic_whose_pictures_are_all_broken_is_asked_for_a_few_times_and_left() {
+    let mut b = open();
+    for _ in 0..50 {
+        frame(&mut b, 0, 0, &json!({"kind": "snapshot", "snapshot": "broken"}));
+    }
+    assert_eq!(b.count("v4/conversation/resync"), 8);
+    assert_eq!(b.params("v4/conversation/unsubscribe")["topic"], TOPIC);
+    assert_eq!(b.count("workspace/readPresentation"), 1, "the commands are read instead");
+}
