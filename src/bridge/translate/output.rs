@@ -61,7 +61,7 @@ pub fn result_text(result: &Value) -> Cow<'_, str> {
 }
 
 /// Two texts one below the other; one that has the other in it stands for both.
-pub fn joined<'a>([above, below]: [&'a str; 2]) -> Cow<'a, str> {
+pub fn joined([above, below]: [&str; 2]) -> Cow<'_, str> {
     if below.trim().is_empty() || above.contains(below.trim_end()) {
         return Cow::Borrowed(above);
     }

@@ -455,8 +455,9 @@ fn tool_phase(change: &ToolChange) -> Option<ToolPhase> {
 
 /// A result with the exit code, where the row has one.
 fn result_of(change: &ToolChange, mut result: Value) -> ToolPhase {
-    if let Some(code) = change.output.as_ref().and_then(|it| it.get("exitCode")?.as_i64()) {
-        result["perf"] = json!({ "exitCode": code });
+    let code = change.output.as_ref().and_then(|it| it.get("exitCode")?.as_i64());
+    if let (Some(code), Value::Object(map)) = (code, &mut result) {
+        map.insert("perf".to_owned(), json!({ "exitCode": code }));
     }
     ToolPhase::Result { result, duration: None }
 }

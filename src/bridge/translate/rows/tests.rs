@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use agent_client_protocol::v1::schema as acp;
+use proptest::prelude::*;
 
 use super::*;
 use crate::bridge::engine::event::{ToolProgress, TurnStarted};
@@ -266,4 +267,74 @@ fn rows_that_name_turns_in_their_own_way_are_not_heard_after_their_turn() {
     rig.fact(&Fact::Text(own("x1", 2), piece(0, "too late")));
     assert_eq!(rig.text(), "in time");
     assert!(!rig.rows.tells_of("x2"), "no turn runs");
+}
+
+/// Which channel says the next thing of a running command.
+#[derive(Debug, Clone)]
+enum Streamed {
+    Rows(String),
+    Stdout(String),
+    Stderr(String),
+    /// The rows fall silent.
+    Silence,
+}
+
+fn streamed() -> impl Strategy<Value = Streamed> {
+    let text = || "[ab\n]{1,6}";
+    prop_oneof![
+        4 => text().prop_map(Streamed::Rows),
+        4 => text().prop_map(Streamed::Stdout),
+        2 => text().prop_map(Streamed::Stderr),
+        1 => Just(Streamed::Silence),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn every_line_of_the_final_output_is_on_the_card_whatever_was_streamed_and_by_whom(
+        streamed in proptest::collection::vec(streamed(), 0..8),
+        whole in "[ab\n]{0,24}",
+        terminal in any::<bool>(),
+        by_rows in any::<bool>(),
+    ) {
+        let traits = ClientTraits { terminal_output: terminal, ..ClientTraits::default() };
+        let mut rig = Rig { translator: Translator::new(traits), ..Rig::new() };
+        let row = head(1, RowKind::ToolCall);
+        rig.fact(&Fact::Opened(row.clone()));
+        let (mut at, mut tails) = (0, [String::new(), String::new()]);
+        for said in streamed {
+            match said {
+                Streamed::Rows(text) => {
+                    rig.fact(&Fact::Output(row.clone(), piece(at, &text)));
+                    at += text.len();
+                }
+                Streamed::Stdout(text) => tails[0].push_str(&text),
+                Streamed::Stderr(text) => tails[1].push_str(&text),
+                Streamed::Silence => rig.rows.set_live(false),
+            }
+            let [stdout, stderr] = tails.clone().map(Some);
+            let progress = ToolProgress { stdout_tail: stdout, stderr_tail: stderr, ..ToolProgress::default() };
+            rig.legacy(&legacy_tool(ToolPhase::Progress(progress)));
+        }
+        let output = json!({"text": whole, "exitCode": 0});
+        let done = ToolChange { status: "success".into(), output: Some(output), ..ToolChange::default() };
+        rig.fact(&Fact::Tool(row, done));
+        if !by_rows {
+            let result = json!({"success": true, "content": whole});
+            rig.legacy(&legacy_tool(ToolPhase::Result { result, duration: None }));
+        }
+        for event in rig.rows.results(None) {
+            rig.translator.on_event(&event, &mut rig.out);
+        }
+        let updates: Vec<Value> =
+            rig.out.updates.iter().map(|it| serde_json::to_value(it).unwrap()).collect();
+        let data = updates.iter().filter_map(|it| it.pointer("/_meta/terminal_output/data")?.as_str());
+        let content = updates.iter().rev().find_map(|it| it.pointer("/content/0/content/text")?.as_str());
+        let shown = if terminal { data.collect() } else { content.unwrap_or_default().to_owned() };
+        for line in whole.lines() {
+            prop_assert!(shown.contains(line.trim_end()), "{line:?} is not in {shown:?}");
+        }
+        let ends = rig.statuses().iter().filter(|it| **it == acp::ToolCallStatus::Completed).count();
+        prop_assert_eq!(ends, 1);
+    }
 }

@@ -133,7 +133,9 @@ mod tests {
 
     fn printed(pieces: &[&str]) -> Printed {
         let mut printed = Printed::default();
-        pieces.iter().for_each(|it| printed.push(it));
+        for piece in pieces {
+            printed.push(piece);
+        }
         printed
     }
 
@@ -170,7 +172,9 @@ mod tests {
         let mut printed = Printed::default();
         let lines: Vec<String> =
             (0..5_000).map(|n| format!("line {n} {}\n", "x".repeat(60))).collect();
-        lines.iter().for_each(|it| printed.push(it));
+        for line in &lines {
+            printed.push(line);
+        }
         printed.push("warn\n");
         assert!(printed.text.len() <= 2 * TEXT_LIMIT);
         let whole = lines.concat() + "end\n";
@@ -190,7 +194,9 @@ mod tests {
             whole in "[ab\n ]{0,24}",
         ) {
             let mut printed = Printed::default();
-            pieces.iter().for_each(|it| printed.push(it));
+            for piece in &pieces {
+                printed.push(piece);
+            }
             let shown = pieces.concat() + &printed.missing(&whole);
             for line in whole.lines() {
                 prop_assert!(shown.contains(line.trim_end()), "{line:?} in {shown:?}");

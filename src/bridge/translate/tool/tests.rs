@@ -433,6 +433,86 @@ fn what_a_result_adds_to_two_streams_is_shown_and_nothing_twice() {
 }
 
 #[test]
+fn a_result_that_says_nothing_shows_nothing_of_itself() {
+    let about = json!({"truncated": false, "originalBytes": 0, "returnedBytes": 0, "budgetStrategy": "none"});
+    for result in [
+        json!({"success": true, "content": "", "perf": {"exitCode": 0}, "extra": 1}),
+        json!({"success": true, "content": [], "isError": false}),
+        json!({"stdout": "", "stderr": "", "exitCode": 0, "interrupted": false}),
+        json!({"success": true, "truncated": about["truncated"], "originalBytes": 0}),
+    ] {
+        for mut translator in [bare(), zed()] {
+            let end = tool("result", "c1", json!({"toolName": "Bash", "result": result}));
+            let got =
+                run(&mut translator, &[tool("started", "c1", json!({"toolName": "Bash"})), end]);
+            let end = got.last().unwrap();
+            assert_eq!(end["status"], "completed", "{result}");
+            assert_eq!(end.pointer("/content/0/content/text"), None, "{result}");
+            assert_eq!(terminal_data(&got), "", "{result}");
+        }
+    }
+    // One that speaks by other keys is shown as it is; one of the command's streams as text.
+    for (result, words) in [
+        (json!({"success": true, "files": ["a"]}), "files"),
+        (json!({"stdout": "out\n", "stderr": "err\n", "exitCode": 0}), "out\nerr"),
+    ] {
+        let got =
+            run(&mut bare(), &[tool("result", "c1", json!({"toolName": "X", "result": result}))]);
+        assert!(
+            last(&got, "content").to_string().contains(&json!(words).to_string()[1..4]),
+            "{got:?}"
+        );
+    }
+}
+
+#[test]
+fn what_a_command_printed_stays_beside_the_words_of_its_failure() {
+    for (end, words) in [
+        (json!({"error": "timed out after 120 s"}), ["one", "timed out after 120 s"]),
+        (
+            json!({"result": {"success": false, "content": "one\ntwo", "error": "killed"}}),
+            ["two", "killed"],
+        ),
+    ] {
+        let kind = if end.get("error").is_some() { "error" } else { "result" };
+        for mut translator in [bare(), zed()] {
+            let got = run(
+                &mut translator,
+                &[
+                    tool("started", "c1", json!({"toolName": "Bash"})),
+                    tool("progress", "c1", json!({"stdoutTail": "one\n"})),
+                    tool(kind, "c1", end.clone()),
+                ],
+            );
+            let shown = last(&got, "content").to_string() + &terminal_data(&got);
+            for word in words {
+                assert!(shown.contains(word), "{word}: {shown}");
+            }
+            assert_eq!(shown.matches("one").count(), 1, "{shown}");
+        }
+    }
+}
+
+#[test]
+fn the_card_of_a_to_do_list_says_how_far_it_is_and_leaves_the_list_to_the_plan() {
+    let list = json!({"todos": [{"content": "Read", "status": "completed"}, {"content": "Write", "status": "in_progress"}]});
+    let got = run(
+        &mut bare(),
+        &[
+            tool("scheduled", "c1", json!({"toolName": "TodoWrite", "input": list})),
+            tool(
+                "result",
+                "c1",
+                json!({"result": {"success": true, "content": "Todos have been modified."}}),
+            ),
+        ],
+    );
+    assert_eq!(got[0]["title"], "TodoWrite: 1 of 2 done · Write");
+    assert_eq!(last(&got, "content"), &Value::Null);
+    assert_eq!(last(&got, "status"), "completed");
+}
+
+#[test]
 fn a_short_command_sends_its_output_once() {
     let got = run(
         &mut zed(),
