@@ -55,9 +55,13 @@ pub fn result_text(result: &Value) -> Cow<'_, str> {
             return Cow::Owned(joined([&content, &error]).into_owned());
         }
     }
-    let says_otherwise = !map.keys().any(|key| SAYING.contains(&key.as_str()))
-        && !map.keys().all(|key| ABOUT.contains(&key.as_str()));
-    if says_otherwise { Cow::Owned(result.to_string()) } else { content }
+    // A success whose text is there and empty has nothing to say, whatever stands beside it.
+    let silent = !failed && map.keys().any(|key| SAYING.contains(&key.as_str()));
+    let known = |key: &str| SAYING.contains(&key) || ABOUT.contains(&key);
+    if content.is_empty() && !silent && !map.keys().all(|key| known(key)) {
+        return Cow::Owned(result.to_string());
+    }
+    content
 }
 
 /// Two texts one below the other; one that has the other in it stands for both.
