@@ -274,6 +274,12 @@ mod tests {
         // A relative XDG directory is invalid by its specification.
         let relative = config("", &[("XDG_CONFIG_HOME", "c")]);
         assert_eq!(relative.settings_path, plain.settings_path);
+        if !cfg!(target_os = "macos") {
+            assert_eq!(plain.state_dir, Path::new("/home/u/.local/state/zcode-acp"));
+            let state = |dir| config("", &[("XDG_STATE_HOME", dir)]).state_dir;
+            assert_eq!(state("/x"), Path::new("/x/zcode-acp"));
+            assert_eq!(state("x"), plain.state_dir);
+        }
     }
 
     #[test]

@@ -52,6 +52,51 @@ fn every_variable_of_the_readme_is_read_somewhere() {
     assert!(seen > 20, "the table was not found: {seen}");
 }
 
+/// Variables of the family that are read and need no row: those of the build, of the engine itself,
+/// and of parts that are not here.
+const NO_ROW: &[&str] = &[
+    "ZCODE_ACP_BUILD_COMMIT",
+    "ZCODE_ACP_COMMIT",
+    "ZCODE_ACP_PROFILE",
+    "ZCODE_ACP_LANG",
+    "ZCODE_BASE_URL",
+    "ZCODE_BUILTIN_PROVIDER_CONFIG_FILE",
+    "ZCODE_DATA_BASE_DIR",
+    "ZCODE_PERSONAL_PROVIDER_CONFIG_FILE",
+];
+
+#[test]
+fn every_variable_that_is_read_is_in_the_readme_and_known_to_doctor() {
+    let doctor = include_str!("../../src/doctor/files.rs");
+    let (_, lists) = doctor.split_once("const KNOWN_VARIABLES").unwrap();
+    let (known, rest) = lists.split_once("];").unwrap();
+    let (foreign, _) = rest.split_once("];").unwrap();
+    let mut seen = 0;
+    for (path, text) in sources("src") {
+        let path = path.to_str().unwrap();
+        if path.contains("/tests") || path.contains("/sim/") || path.ends_with("doctor/files.rs") {
+            continue;
+        }
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for name in text.split('"').skip(1).step_by(2).filter(|name| is_variable(name)) {
+            let quoted = format!("\"{name}\"");
+            if NO_ROW.contains(&name) || foreign.contains(&quoted) {
+                continue;
+            }
+            seen += 1;
+            assert!(README.contains(&format!("`{name}`")), "{name} of {path} is not documented");
+            let ours = name.starts_with("ZCODE_ACP_");
+            assert!(!ours || known.contains(&quoted), "doctor calls {name} a typing mistake");
+        }
+    }
+    assert!(seen > 20, "{seen}");
+}
+
+fn is_variable(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_uppercase() || c == '_';
+    name.starts_with("ZCODE_") && !name.ends_with('_') && name.chars().all(is_part)
+}
+
 /// What the README documents, by its own words, and the tests that hold it. Settings and variables
 /// that only fill a field are in one table of their own, `SETTINGS` of `config/load.rs`.
 const PROMISES: &[(&str, &[&str])] = &[
@@ -193,6 +238,14 @@ const PROMISES: &[(&str, &[&str])] = &[
     ),
     ("COLORFGBG", &["light_and_dark_are_told_apart"]),
     ("tui.mouse", &["the_mouse_and_colours_can_be_left_to_the_terminal"]),
+    (
+        "ZCODE_ACP_CLIPBOARD",
+        &["a_copy_of_a_long_output_is_whole", "the_way_follows_the_surroundings"],
+    ),
+    ("VISUAL", &["the_editor_is_the_one_that_the_environment_names"]),
+    ("EDITOR", &["the_editor_is_the_one_that_the_environment_names"]),
+    ("TMPDIR", &["only_a_tmpdir_that_is_too_long_is_replaced"]),
+    ("XDG_STATE_HOME", &["directories_follow_the_environment"]),
     ("ZCODE_ACP_LOG", &["a_bare_level_means_this_program_and_nonsense_is_reported"]),
     ("ZCODE_ACP_STATE_DIR", &["directories_follow_the_environment"]),
     ("NO_COLOR", &["colours_follow_what_the_environment_says"]),
@@ -289,18 +342,24 @@ fn every_threat_of_the_readme_is_held_by_tests_that_exist() {
 
 /// All of the program and its tests.
 fn all_code() -> String {
-    let root = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let (mut code, mut dirs) = (String::new(), vec![root.join("src"), root.join("tests")]);
+    ["src", "tests"].into_iter().flat_map(sources).map(|(_, text)| text).collect()
+}
+
+/// The sources below a directory.
+fn sources(below: &str) -> Vec<(std::path::PathBuf, String)> {
+    let (mut found, mut dirs) = (Vec::new(), vec![]);
+    dirs.push(std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(below));
     while let Some(dir) = dirs.pop() {
         for entry in std::fs::read_dir(dir).unwrap().flatten() {
             match entry.path() {
                 path if path.is_dir() => dirs.push(path),
                 path if path.extension().is_some_and(|ext| ext == "rs") => {
-                    code.push_str(&std::fs::read_to_string(path).unwrap());
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    found.push((path, text));
                 }
                 _ => {}
             }
         }
     }
-    code
+    found
 }

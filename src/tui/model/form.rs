@@ -131,7 +131,18 @@ impl Form {
                 message.push_str(&std::mem::take(&mut field.description));
             }
         }
-        Self { message, fields, tool_call_id: text(params, "toolCallId"), focus: 0, problem: None }
+        let tool_call_id = text(params, "toolCallId");
+        let mut form = Self { message, fields, tool_call_id, focus: 0, problem: None };
+        if form.is_confirmation() {
+            // Enter alone must confirm nothing.
+            form.focus_on(FormRow::Decline);
+        }
+        form
+    }
+
+    /// Whether there is nothing to fill in: it is to be confirmed, or not.
+    pub fn is_confirmation(&self) -> bool {
+        self.fields.is_empty()
     }
 
     /// The rows that can have the focus, top to bottom.

@@ -5,6 +5,8 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use super::highlight::Highlighter;
+use super::paper::Paper;
 use super::theme::Theme;
 use super::transcript::TranscriptView;
 use super::{markdown, widgets, width};
@@ -17,6 +19,32 @@ struct Fields {
     lines: Vec<Line<'static>>,
     focus: usize,
     caret: Option<usize>,
+}
+
+/// Rows that a confirmation needs.
+pub(super) fn height(
+    form: &Form,
+    columns: u16,
+    is_tiny: bool,
+    theme: &Theme,
+    view: &mut TranscriptView,
+) -> u16 {
+    let sides = if is_tiny { 0 } else { 4 };
+    let (message, _) = message(form, columns.saturating_sub(sides).max(2), theme, view);
+    // An empty row where there is room, two buttons, the frame.
+    u16::try_from(message.len() + 4 + usize::from(!is_tiny)).unwrap_or(u16::MAX)
+}
+
+fn message<'a>(
+    form: &Form,
+    columns: u16,
+    theme: &Theme,
+    view: &'a mut TranscriptView,
+) -> (&'a mut Paper, &'a mut Highlighter) {
+    let body = [BodyPart::Text(form.message.clone())];
+    view.asked(&body, usize::from(columns), theme, |paper, code| {
+        paper.add_markdown(&form.message, theme, code);
+    })
 }
 
 /// Draws the form; returns the caret's cell when a text has the focus.
@@ -35,10 +63,7 @@ pub(super) fn draw(
     let style = if armed { theme.accent } else { theme.border };
     let inside = widgets::frame(area, &title, "", style, theme, buf);
     let fields = field_lines(form, armed, inside.width, theme);
-    let body = [BodyPart::Text(form.message.clone())];
-    let (message, code) = view.asked(&body, usize::from(inside.width), theme, |paper, code| {
-        paper.add_markdown(&form.message, theme, code);
-    });
+    let (message, code) = message(form, inside.width, theme, view);
     let wanted = u16::try_from(fields.lines.len()).unwrap_or(u16::MAX);
     let half = (inside.height / 2).max(3).min(inside.height);
     let message_rows = u16::try_from(message.len()).unwrap_or(u16::MAX);
@@ -105,9 +130,14 @@ fn hints(area: Rect, form: &Form, armed: bool, most: usize) -> Vec<String> {
                 _ if narrow => vec!["Enter goes on", "Esc cancels"],
                 _ => vec!["type", "Enter goes on", "Ctrl-J new line"],
             },
+            FormRow::Submit if form.is_confirmation() && narrow => {
+                vec!["Enter confirms", "Esc cancels"]
+            }
+            FormRow::Submit if form.is_confirmation() => vec!["Enter confirms"],
             FormRow::Submit if narrow => vec!["Enter sends", "Esc cancels"],
             FormRow::Submit => vec!["Enter sends the answers"],
             FormRow::Decline if narrow => vec!["Enter declines", "Esc cancels"],
+            FormRow::Decline if form.is_confirmation() => vec!["Enter declines"],
             FormRow::Decline => vec!["Enter declines to answer"],
         }
     } else {
@@ -174,8 +204,9 @@ fn field_lines(form: &Form, armed: bool, columns: u16, theme: &Theme) -> Fields 
             }
         }
     }
+    let send = if form.is_confirmation() { "Confirm" } else { "Submit" };
     let buttons =
-        [(FormRow::Submit, "Submit", theme.success), (FormRow::Decline, "Decline", theme.error)];
+        [(FormRow::Submit, send, theme.success), (FormRow::Decline, "Decline", theme.error)];
     for (row, label, style) in buttons {
         let has_focus = focused == Some(row);
         if has_focus {

@@ -4,7 +4,6 @@
 use ratatui::layout::Rect;
 
 use crate::tui::model::menu;
-use crate::tui::model::permission::Permission;
 use crate::tui::model::{AskKind, Model, Overlay, SIDE_BY_SIDE};
 
 use super::{composer, dock, status};
@@ -41,11 +40,12 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Divides the screen. `dialog_rows` says how many rows a permission would like.
+    /// Divides the screen. `dialog_rows` says how many rows a permission or a
+    /// confirmation would like.
     pub(super) fn of(
         model: &Model,
         screen: Rect,
-        dialog_rows: impl FnOnce(&Permission, u16) -> u16,
+        dialog_rows: impl FnOnce(&AskKind, u16) -> u16,
     ) -> Self {
         let mut bottom = screen.bottom();
         let mut take = |rows: u16| {
@@ -77,17 +77,20 @@ impl Layout {
         // The same column that tells the mouse whose the wheel is.
         let left = body.width / 2;
         let beside = Rect { x: body.x + left, width: body.width - left, ..body };
-        let form = matches!(
-            model.asks.first().map(|a| &a.kind),
-            Some(AskKind::Form(_) | AskKind::Plan(_))
-        );
-        let side = form.then_some(if wide { beside } else { body });
+        let asked = model.asks.first().map(|ask| &ask.kind);
+        let form = matches!(asked, Some(AskKind::Form(_) | AskKind::Plan(_)));
+        let mut side = form.then_some(if wide { beside } else { body });
         let page_open = matches!(model.overlay, Some(Overlay::Page(_)));
         let split = wide && (form || page_open);
         let mut transcript = if split { Rect { width: left, ..body } } else { body };
-        let dialog = match model.asks.first().map(|a| &a.kind) {
-            Some(AskKind::Permission(permission)) => {
-                let wanted = dialog_rows(permission, transcript.width);
+        let short = match asked {
+            Some(AskKind::Permission(_)) => true,
+            Some(AskKind::Form(form)) => form.is_confirmation() && !wide,
+            _ => false,
+        };
+        let dialog = match asked {
+            Some(asked) if short => {
+                let wanted = dialog_rows(asked, transcript.width);
                 // A little of the conversation stays in sight, so that one sees what it is about.
                 // On a low screen what is asked needs every row.
                 let most = match transcript.height {
@@ -100,6 +103,9 @@ impl Layout {
             }
             _ => None,
         };
+        if form && short {
+            side = dialog;
+        }
         let page = if wide { beside } else { body };
         Self {
             body,

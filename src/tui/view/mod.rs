@@ -75,8 +75,13 @@ fn draw_all(model: &Model, view: &mut TranscriptView, theme: &Theme, buf: &mut B
     if screen.width < SMALLEST.0 || screen.height < SMALLEST.1 {
         return too_small(screen, theme, buf);
     }
-    let layout = Layout::of(model, screen, |permission, columns| {
-        dialog::height(permission, columns, widgets::is_tiny(screen), theme, view)
+    let is_tiny = widgets::is_tiny(screen);
+    let layout = Layout::of(model, screen, |asked, columns| match asked {
+        AskKind::Permission(permission) => {
+            dialog::height(permission, columns, is_tiny, theme, view)
+        }
+        AskKind::Form(form) => form::height(form, columns, is_tiny, theme, view),
+        AskKind::Plan(_) => 0,
     });
     let mut drawn = Drawn { transcript: layout.transcript, ..Drawn::default() };
     draw_main(model, view, theme, &layout, buf);

@@ -310,6 +310,38 @@ fn a_plan_that_is_done_needs_no_dock() {
     assert!(!screen(&mut model, size).contains("▸ Plan"));
 }
 
+/// An MCP server that asks whether something may be done, with nothing to fill in.
+fn confirmation() -> Model {
+    use crate::tui::model::transcript::{Piece, Role};
+    let mut model = ready();
+    model.transcript.begin_turn("close what is done", vec![], 500);
+    let text = "Two tickets are done: 4711 and 4712.";
+    let piece = Piece { role: Role::Assistant, parent: None, message_id: None, text };
+    model.transcript.append(piece, 600);
+    let params = json!({"sessionId": "s", "mode": "form",
+        "message": "tickets asks: Delete the ticket 4711 and everything that hangs on it? This cannot be undone.",
+        "requestedSchema": {"type": "object", "properties": {}}});
+    tell(&mut model, AgentMsg::FormAsked { ask: 1, params });
+    model
+}
+
+#[test]
+fn a_confirmation_shows_all_of_the_question_and_enter_alone_confirms_nothing() {
+    check("confirmation", confirmation);
+    for (typed, accepted) in [("<ret>", false), ("<up><ret>", true)] {
+        let mut model = confirmation();
+        let text = screen(&mut model, (80, 24));
+        assert!(text.contains("▸ Decline") && text.contains("Two tickets"), "{text}");
+        let effects: Vec<_> = Key::sequence(typed)
+            .into_iter()
+            .flat_map(|key| update(&mut model, Msg::Term(TermEvent::Key(key))))
+            .collect();
+        let said = format!("{effects:?}");
+        assert_eq!(said.contains("Accept"), accepted, "{typed:?}: {said}");
+        assert!(said.contains("Accept") || said.contains("Decline"), "{said}");
+    }
+}
+
 /// A conversation that is longer than any screen.
 fn long() -> Model {
     use crate::tui::model::transcript::{Piece, Role};
