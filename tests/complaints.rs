@@ -89,7 +89,10 @@ const COMPLAINTS: &[(u32, &str, Held)] = &[
     (
         14,
         "a zoomed pane repeats or drops lines",
-        By(&["a_pane_that_is_split_and_zoomed_keeps_every_number_once_and_the_last_message"]),
+        By(&[
+            "a_pane_that_is_split_and_zoomed_keeps_every_number_once_and_the_last_message",
+            "a_stream_that_is_detached_from_and_attached_to_at_another_size_is_drawn_true_and_once",
+        ]),
     ),
     (
         15,

@@ -518,7 +518,12 @@ pub const BINDINGS: &[Binding] = &[
     bind(Context::Global, "alt-k", Action::SelectBlockUp, "select the block above"),
     bind(Context::Global, "alt-j", Action::SelectBlockDown, "select the block below"),
     bind(Context::Global, "alt-i", Action::ToggleBlock, "fold or unfold the selected block"),
-    bind(Context::Global, "ctrl-t", Action::Detail, "the selected block or last card in full"),
+    bind(
+        Context::Global,
+        "ctrl-t",
+        Action::Detail,
+        "the selected block, last card or answer in full",
+    ),
     bind(Context::Global, "alt-l", Action::ToggleDock, "unfold or fold the plan's steps"),
     bind(Context::Global, "alt-c", Action::Copy, "copy the selection, else the last answer"),
     bind(Context::Global, "alt-x", Action::CopyCode, "copy its last code block"),

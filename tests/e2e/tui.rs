@@ -186,3 +186,18 @@ fn an_agent_that_dies_is_shown_with_its_last_words() {
     t.wait_exit();
     t.assert_restored();
 }
+
+#[test]
+fn a_prompt_given_on_the_command_line_is_brought_back_by_the_arrow() {
+    let world = World::new();
+    let args = ["tui", "--demo", "--demo-pace", "0", "echo from outside"];
+    let mut t = Terminal::start(&world, &args, 80, 24);
+    t.wait_for("tokens");
+    t.keys("\x1b[A");
+    t.wait_until("the prompt in the draft", |screen| {
+        screen.lines().filter(|line| line.starts_with("❯ echo from outside")).count() == 2
+    });
+    t.signal(Signal::TERM);
+    t.wait_exit();
+    t.assert_restored();
+}

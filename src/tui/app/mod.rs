@@ -178,6 +178,12 @@ impl App {
         let mut model = Model::new(start);
         model.size = (columns, rows);
         if let Some(prompt) = prompt {
+            // As if it had been typed: the arrow brings it back.
+            if model.history.add(&prompt)
+                && let Err(error) = store.add_history(&prompt)
+            {
+                tracing::warn!(%error, "the history could not be written");
+            }
             model.queue.release();
             model.queue.push_front(prompt);
         }

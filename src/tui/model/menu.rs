@@ -22,7 +22,7 @@ pub const LOCAL: &[LocalCommand] = &[
     LocalCommand { name: "new", help: "start a new session" },
     LocalCommand { name: "resume", help: "go on with an earlier session" },
     LocalCommand { name: "search", help: "search the transcript" },
-    LocalCommand { name: "card", help: "the selected block or last card in full" },
+    LocalCommand { name: "card", help: "the selected block, last card or answer in full" },
     LocalCommand { name: "expand", help: "expand or collapse cards and thoughts" },
     LocalCommand { name: "select", help: "select the block above (/fold, /card, /copy act on it)" },
     LocalCommand { name: "fold", help: "fold or unfold the selected block" },

@@ -41,7 +41,9 @@ pub(super) fn open_help(model: &mut Model) {
 /// Opens the selected block in full, else the last tool card.
 pub(super) fn open_last_card(model: &mut Model) {
     let is_card = |b: &&Block| matches!(b.kind, BlockKind::Tool(_) | BlockKind::Unknown(_));
-    let last = || model.transcript.blocks().iter().rev().find(is_card);
+    let is_answer = |b: &&Block| matches!(b.kind, BlockKind::Assistant(_));
+    let blocks = || model.transcript.blocks().iter().rev();
+    let last = || blocks().find(is_card).or_else(|| blocks().find(is_answer));
     match model.selected.and_then(|id| model.transcript.block(id)).or_else(last) {
         Some(block) => {
             let title = match &block.kind {
@@ -54,7 +56,7 @@ pub(super) fn open_last_card(model: &mut Model) {
             let content = PageContent::Block(block.id);
             open_page(model, title, content);
         }
-        None => model.say("no tool card yet"),
+        None => model.say("nothing to show in full yet"),
     }
 }
 
@@ -71,7 +73,10 @@ pub(super) fn open_status(model: &mut Model) {
     row("session", model.session.id.as_deref().unwrap_or("none"));
     row("title", &model.session.title);
     row("directory", &model.start.cwd.display().to_string());
-    row("mode", &model.session.settings.mode_name());
+    // An agent whose modes are an option says it there.
+    if model.session.settings.of_category("mode").is_none() {
+        row("mode", &model.session.settings.mode_name());
+    }
     for option in &model.session.settings.options {
         row(&option.name, &option.current_name());
     }

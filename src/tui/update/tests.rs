@@ -681,3 +681,17 @@ fn the_few_characters_that_a_slow_link_tears_off_a_paste_belong_to_its_chip() {
     keys(&mut m, "and");
     assert!(m.composer.text().ends_with("]and"), "{}", m.composer.text());
 }
+
+#[test]
+fn the_last_answer_is_shown_in_full_where_there_is_no_card() {
+    use crate::tui::model::PageContent;
+    use crate::tui::model::transcript::{Piece, Role};
+    let mut m = ready();
+    keys(&mut m, "<ctrl-t>");
+    assert!(m.overlay.is_none() && m.toast.is_some(), "there is nothing yet");
+    let piece = Piece { role: Role::Assistant, parent: None, message_id: None, text: "an answer" };
+    let id = m.transcript.append(piece, 0);
+    keys(&mut m, "<ctrl-t>");
+    let Some(Overlay::Page(page)) = &m.overlay else { panic!("no page") };
+    assert_eq!((page.title.as_str(), &page.content), ("answer", &PageContent::Block(id)));
+}

@@ -150,3 +150,14 @@ fn a_search_goes_on_while_the_command_it_looks_through_prints() {
     let expected = (1..=1_000).filter(|n| n.to_string().starts_with('1')).count();
     assert!(window.text.contains(&format!("of {expected} ·")), "{expected}: {}", window.text);
 }
+
+#[test]
+fn the_status_says_the_mode_once() {
+    let mut model = ready();
+    keys(&mut model, "/status<ret>");
+    let Some(Overlay::Page(Page { content: PageContent::Markdown(text), .. })) = &model.overlay
+    else {
+        panic!("no status");
+    };
+    assert_eq!(text.to_lowercase().matches("**mode**").count(), 1, "{text}");
+}

@@ -358,12 +358,7 @@ fn thought(message: &Message, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
 fn subagent(agent: &Subagent, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
     if let Some(failure) = &agent.failure {
         let rows = markdown::plain(&ansi::prose(failure.trim_end()), desk.width, desk.theme.error);
-        let limit = if desk.expanded { usize::MAX } else { NOTICE_ROWS };
-        let hidden = rows.len().saturating_sub(limit);
-        out.extend(rows.into_iter().take(limit));
-        if hidden > 0 {
-            out.push(more(hidden as u64, "row", desk.theme));
-        }
+        cut_rows(rows, NOTICE_ROWS, desk, out);
     }
     if desk.expanded && !agent.description.is_empty() {
         let text = ansi::prose(&agent.description);
@@ -499,12 +494,7 @@ fn notice(notice: &Notice, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
     if !notice.detail.is_empty() {
         let text = ansi::prose(notice.detail.trim_end());
         let rows = markdown::plain(&text, desk.width, theme.dim);
-        let limit = if desk.expanded { usize::MAX } else { NOTICE_ROWS };
-        let hidden = rows.len().saturating_sub(limit);
-        out.extend(rows.into_iter().take(limit));
-        if hidden > 0 {
-            out.push(more(hidden as u64, "row", theme));
-        }
+        cut_rows(rows, NOTICE_ROWS, desk, out);
     }
     if let Some(hint) = &notice.hint {
         let text = format!("{} {hint}", theme.glyphs.arrow);
@@ -527,6 +517,23 @@ fn unknown(unknown: &Unknown, desk: &Desk<'_>, out: &mut Vec<Line<'static>>) {
     if total > limit {
         out.push(barred(more((total - limit) as u64, "line", theme), theme));
     }
+}
+
+/// Rows of a text, the first ones while it is folded. What says that one row is left out would
+/// take the room of that row.
+pub(super) fn cut_rows(
+    rows: Vec<Line<'static>>,
+    limit: usize,
+    desk: &Desk<'_>,
+    out: &mut Vec<Line<'static>>,
+) {
+    let hidden = rows.len().saturating_sub(limit);
+    if desk.expanded || hidden <= 1 {
+        out.extend(rows);
+        return;
+    }
+    out.extend(rows.into_iter().take(limit));
+    out.push(more(hidden as u64, "row", desk.theme));
 }
 
 // ---- words -----------------------------------------------------------------------------------

@@ -163,13 +163,7 @@ fn reason(call: &ToolCall, desk: &Desk<'_>, rows: &mut Vec<Line<'static>>) {
         return;
     }
     let text = ansi::prose(reason.trim_end());
-    let limit = if desk.expanded { usize::MAX } else { REASON_ROWS };
-    let all = markdown::plain(&text, desk.width, desk.theme.error);
-    let hidden = all.len().saturating_sub(limit);
-    rows.extend(all.into_iter().take(limit));
-    if hidden > 0 {
-        rows.push(more(hidden as u64, "row", desk.theme));
-    }
+    card::cut_rows(markdown::plain(&text, desk.width, desk.theme.error), REASON_ROWS, desk, rows);
 }
 
 /// Text as it was printed: the last rows, and how many are above them.
