@@ -57,7 +57,7 @@ pub(crate) fn measure(report: &mut Report) {
 }
 
 fn start(report: &mut Report) {
-    let setup = Setup { sim: FAST, relayed: false };
+    let setup = Setup { sim: FAST, relayed: false, ..Setup::default() };
     let runs = report.pick(20, 7);
     let times: Vec<f64> = (0..runs)
         .map(|_| {
@@ -74,7 +74,7 @@ fn is_call(passed: &Passed, method: &str) -> bool {
 }
 
 fn prompt(report: &mut Report) {
-    let setup = Setup { sim: FAST, relayed: true };
+    let setup = Setup { sim: FAST, relayed: true, ..Setup::default() };
     let (mut new, mut sends, mut chunks) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..report.pick(10, 4) {
         let mut client = Client::ready(&setup);
@@ -112,7 +112,7 @@ fn prompt(report: &mut Report) {
 }
 
 fn permission(report: &mut Report) {
-    let mut client = Client::ready(&Setup { sim: FAST, relayed: true });
+    let mut client = Client::ready(&Setup { sim: FAST, relayed: true, ..Setup::default() });
     let session = client.new_session();
     for _ in 0..report.pick(20, 5) {
         client.turn(&session, "permission");
@@ -152,7 +152,7 @@ fn permission(report: &mut Report) {
 }
 
 fn cancel(report: &mut Report) {
-    let mut client = Client::ready(&Setup { sim: "", relayed: true });
+    let mut client = Client::ready(&Setup { sim: "", relayed: true, ..Setup::default() });
     let session = client.new_session();
     let mut extra = Vec::new();
     for _ in 0..report.pick(5, 2) {
@@ -218,31 +218,39 @@ fn delays(emits: &[(u64, usize)], lines: &[Line]) -> Vec<f64> {
     delays
 }
 
-fn latency(report: &mut Report) {
-    let mut client = Client::ready(&Setup { sim: PACED, relayed: true });
+/// What each piece took from the engine to the client, and the wake-ups a piece.
+fn unbatched(setup: &Setup, pieces: u64) -> (Vec<f64>, f64) {
+    let mut client = Client::ready(setup);
     let session = client.new_session();
-    let pieces = report.pick(2000, 400);
     let before = client.probe();
     let lines = client.turn(&session, &format!("flood {}", pieces * PIECE));
     let after = client.probe();
     let emits = emitted(&passed(&client.engine_log(), "out"));
-    let delays = delays(&emits, &lines);
-    let deltas = emits.len() as f64;
-    report.add(
-        ("latency", "unbatched delta, engine to client, p50"),
-        percentile(&delays, 0.5),
-        "ms",
-        0.1,
-        2.0,
-    );
+    let sleeps = (after.sleeps - before.sleeps) as f64 / emits.len() as f64;
+    (delays(&emits, &lines), sleeps)
+}
+
+fn latency(report: &mut Report) {
+    let pieces = report.pick(2000, 400);
+    let (delays, sleeps) =
+        unbatched(&Setup { sim: PACED, relayed: true, ..Setup::default() }, pieces);
+    let (least, _) = unbatched(&Setup { sim: PACED, relayed: true, floor: true }, pieces);
+    let p50 = percentile(&delays, 0.5);
+    report.add(("latency", "unbatched delta, engine to client, p50"), p50, "ms", 0.1, 2.0);
     report.add(("latency", "the same, p99"), percentile(&delays, 0.99), "ms", 0.3, 20.0);
-    let sleeps = (after.sleeps - before.sleeps) as f64 / deltas;
+    report.add(
+        ("latency", "p50 over that of an agent that only copies the text"),
+        p50 / percentile(&least, 0.5),
+        "x",
+        1.5,
+        6.0,
+    );
     report.add(("latency", "wake-ups of the bridge a delta"), sleeps, "", 1.5, 3.0);
 }
 
 /// Milliseconds between the chunks of a turn as a model streams it.
 fn gaps(sim: &'static str, script: &str) -> (f64, f64) {
-    let mut client = Client::ready(&Setup { sim, relayed: false });
+    let mut client = Client::ready(&Setup { sim, relayed: false, ..Setup::default() });
     let session = client.new_session();
     let lines = client.turn(&session, script);
     let chunks: Vec<u64> =
@@ -275,7 +283,8 @@ fn batched(report: &mut Report) {
 
 /// CPU time of the bridge and memory for a flood of so many pieces.
 fn flood_of(pieces: u64) -> (f64, f64, Reading) {
-    let mut client = Client::ready(&Setup { sim: "--pace 0 -o no-batch", relayed: false });
+    let mut client =
+        Client::ready(&Setup { sim: "--pace 0 -o no-batch", relayed: false, ..Setup::default() });
     let session = client.new_session();
     client.turn(&session, "hello");
     client.drain(Duration::from_millis(200));
@@ -319,7 +328,8 @@ fn flood(report: &mut Report) {
 }
 
 fn sessions(report: &mut Report) {
-    let mut client = Client::ready(&Setup { sim: "--pace 0.02", relayed: false });
+    let mut client =
+        Client::ready(&Setup { sim: "--pace 0.02", relayed: false, ..Setup::default() });
     let first = client.new_session();
     client.turn(&first, "hello");
     client.drain(Duration::from_millis(300));
@@ -362,7 +372,7 @@ fn sessions(report: &mut Report) {
 fn load(report: &mut Report) {
     let store = tempfile::tempdir().unwrap();
     let sim = format!("--pace 0 --store {}", store.path().display());
-    let setup = Setup { sim: Box::leak(sim.into_boxed_str()), relayed: true };
+    let setup = Setup { sim: Box::leak(sim.into_boxed_str()), relayed: true, ..Setup::default() };
     let mut client = Client::ready(&setup);
     let session = client.new_session();
     for _ in 0..report.pick(120, 16) {
@@ -412,7 +422,7 @@ fn soak(report: &mut Report) {
         "edit",
         "fail",
     ];
-    let mut client = Client::ready(&Setup { sim: FAST, relayed: false });
+    let mut client = Client::ready(&Setup { sim: FAST, relayed: false, ..Setup::default() });
     let session = client.new_session();
     let round = |client: &mut Client| {
         for text in TURNS {
@@ -440,7 +450,7 @@ fn soak(report: &mut Report) {
 }
 
 fn idle(report: &mut Report) {
-    let mut client = Client::ready(&Setup { sim: FAST, relayed: false });
+    let mut client = Client::ready(&Setup { sim: FAST, relayed: false, ..Setup::default() });
     let session = client.new_session();
     client.turn(&session, "hello");
     client.drain(Duration::from_secs(1));

@@ -37,7 +37,10 @@ impl Line {
 }
 
 /// How the program is started.
+#[derive(Default)]
 pub(crate) struct Setup {
+    /// The least of all agents instead of the program (see `floor`).
+    pub(crate) floor: bool,
     /// Arguments of the simulated engine.
     pub(crate) sim: &'static str,
     /// Whether the engine's lines are noted.
@@ -74,11 +77,13 @@ impl Client {
             std::fs::create_dir_all(&path).unwrap();
             path
         };
-        let mut command = Command::new(crate::binary());
+        let this = std::env::current_exe().unwrap();
+        let program = if setup.floor { this.clone() } else { crate::binary().into() };
+        let mut command = Command::new(program);
         command.arg("serve").env_clear();
         command.env("PATH", "/usr/bin:/bin").env("HOME", path("home")).env("TMPDIR", path("tmp"));
         command.env("ZCODE_ACP_STATE_DIR", path("state"));
-        command.env("ZCODE_BIN", std::env::current_exe().unwrap());
+        command.env("ZCODE_BIN", this);
         command.env(relay::ARGS, setup.sim).env(crate::OTHER, crate::binary());
         if setup.relayed {
             command.env(relay::LOG, dir.path().join("engine"));

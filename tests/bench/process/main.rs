@@ -6,7 +6,7 @@
 //!
 //! This very executable also plays the parts around the program: between bridge and simulated
 //! engine as a relay that notes when each line passed (`app-server …`), as the agent that floods the
-//! terminal (`flood-agent`), and as what becomes the program and notes when (`timed-exec …`).
+//! terminal (`flood-agent`), as the least of all agents (`serve`), and as what becomes the program and notes when (`timed-exec …`).
 
 #![expect(
     clippy::unwrap_used,
@@ -24,6 +24,7 @@
 mod bridge;
 mod client;
 mod flood_agent;
+mod floor;
 mod inside;
 mod probe;
 mod pty;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
                 .map_or_else(relay::run, |note| inside::run_engine(note.as_ref()));
         }
         Some("flood-agent") => return flood_agent::run(),
+        Some("serve") => return floor::run(),
         Some("timed-exec") => return pty::timed_exec(&args[1..]),
         _ => {}
     }
