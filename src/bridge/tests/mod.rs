@@ -12,6 +12,7 @@ mod faults;
 mod queue;
 mod resume;
 mod rows;
+mod soak;
 mod stopping;
 mod storm;
 mod switches;

@@ -422,24 +422,28 @@ fn soak(report: &mut Report) {
         "edit",
         "fail",
     ];
+    /// After so many rounds a session is closed and another one begun.
+    const SESSION: u32 = 20;
     let mut client = Client::ready(&Setup { sim: FAST, relayed: false, ..Setup::default() });
-    let session = client.new_session();
-    let round = |client: &mut Client| {
-        for text in TURNS {
-            let id = client.prompt(&session, text);
-            client.until_answer(id);
+    let rounds_of = |client: &mut Client, rounds: u32| {
+        let mut session = client.new_session();
+        for round in 1..=rounds {
+            for text in TURNS {
+                let id = client.prompt(&session, text);
+                client.until_answer(id);
+            }
+            if round % SESSION == 0 || round == rounds {
+                let id = client.send("session/close", &json!({"sessionId": session}));
+                client.until_answer(id);
+                session = client.new_session();
+            }
         }
+        client.drain(Duration::from_millis(300));
     };
-    for _ in 0..report.pick(15, 8) {
-        round(&mut client);
-    }
-    client.drain(Duration::from_millis(300));
+    rounds_of(&mut client, report.pick(2 * SESSION, 8));
     let before = client.probe();
-    let rounds = report.pick(150_u32, 12);
-    for _ in 0..rounds {
-        round(&mut client);
-    }
-    client.drain(Duration::from_millis(300));
+    let rounds = report.pick(50 * SESSION, 12);
+    rounds_of(&mut client, rounds);
     let after = client.probe();
     let turns = f64::from(rounds) * TURNS.len() as f64;
     let grown = (after.rss - before.rss).max(0.0) * 1024.0 / turns;
