@@ -36,7 +36,7 @@ use crate::config::Config;
 
 /// Events that may wait for a session; a full mailbox holds the engine's reader back. Two rounds
 /// between the reader and the session: more would only be memory.
-const EVENTS: usize = 64;
+const EVENTS: usize = 256;
 /// After this many events in a row replies and deadlines get their turn.
 const STREAK: u32 = 128;
 

@@ -13,6 +13,7 @@ mod queue;
 mod resume;
 mod rows;
 mod soak;
+mod steps;
 mod stopping;
 mod storm;
 mod switches;
