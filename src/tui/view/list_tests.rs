@@ -1,10 +1,11 @@
 //! Screens of lists and chips: what is queued, subagents and their own transcripts, the menu of files.
 
-use super::tests::{keys, ready, screen, screens, tell};
+use super::tests::{asked, keys, ready, screen, screens, tell};
 use super::*;
 use crate::tui::model::login::AuthMethod;
+use crate::tui::model::mention::FileList;
 use crate::tui::model::queue::{AgentItem, AgentQueue};
-use crate::tui::model::{Ability, Overlay, Page, PageContent};
+use crate::tui::model::{Ability, Overlay, Page, PageContent, Turn};
 use crate::tui::msg::{AgentMsg, Msg, SessionFact};
 use crate::tui::terminal::input::TermEvent;
 use crate::tui::update::update;
@@ -176,7 +177,7 @@ fn no_size_makes_the_lists_panic() {
 
 fn mentioning() -> Model {
     let mut model = ready();
-    let mut files = crate::tui::model::mention::FileList::default();
+    let mut files = FileList::default();
     for path in ["README.md", "src/main.rs", "src/domain/模型/manifest.rs", "tests/main.rs"] {
         files.push(path.to_owned());
     }
@@ -258,4 +259,51 @@ fn a_page_of_a_long_output_says_that_its_length_is_a_guess() {
         }));
         model
     });
+}
+
+#[test]
+fn esc_is_said_to_stop_the_turn_only_where_it_does() {
+    let typed = |mut model: Model, text: &str| {
+        keys(&mut model, text);
+        model
+    };
+    let mut mentioned = typed(ready(), "go<ret>");
+    keys(&mut mentioned, "explain<space>@ma");
+    let mut files = FileList::default();
+    files.push("src/main.rs".to_owned());
+    update(&mut mentioned, Msg::FilesListed(std::sync::Arc::new(files)));
+    let places: Vec<(&str, Model)> = vec![
+        ("list", typed(typed(ready(), "go<ret>"), "<alt-m>")),
+        ("page", typed(typed(ready(), "go<ret>"), "<f1>")),
+        ("menu", typed(typed(ready(), "go<ret>"), "/m")),
+        ("files", mentioned),
+        ("search", typed(typed(ready(), "go<ret>"), "<ctrl-s>x")),
+        ("older prompt", typed(typed(ready(), "go<ret>"), "<up>")),
+        ("subagents", typed(nested(), "<alt-a>")),
+        ("a subagent", typed(nested(), "<alt-a><ret>")),
+        ("queue", typed(queued(true), "<alt-q>")),
+        ("queued message", typed(queued(true), "<alt-q><down><down>e")),
+        ("question", asked(3, "rm")),
+    ];
+    for (place, mut model) in places {
+        for size in [(80, 24), (40, 12)] {
+            let text = screen(&mut model, size);
+            assert!(!text.contains("Esc stop"), "{place}: {text}");
+        }
+        keys(&mut model, "<esc>");
+        assert!(matches!(model.turn, Turn::Running { .. }), "{place}: Esc stopped the turn");
+    }
+    let mut model = typed(ready(), "go<ret>");
+    assert!(screen(&mut model, (80, 24)).contains("Esc stop"));
+    keys(&mut model, "<esc>");
+    assert!(matches!(model.turn, Turn::Cancelling { .. }));
+}
+
+#[test]
+fn a_search_without_a_match_says_so() {
+    let mut model = ready();
+    keys(&mut model, "<ctrl-s>nowhere");
+    model.search.as_mut().unwrap().position = Some((0, 0));
+    let text = screen(&mut model, (80, 24));
+    assert!(text.contains("search: nowhere  nothing found"), "{text}");
 }

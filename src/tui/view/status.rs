@@ -41,9 +41,9 @@ pub(super) fn top_rule(
 fn activity(model: &Model, theme: &Theme) -> Vec<Span<'static>> {
     if let Some(search) = &model.search {
         let found = match search.position {
-            Some((at, of)) => format!("{at}/{of}"),
-            None if search.query.is_empty() => "type to search".to_owned(),
-            None => "nothing found".to_owned(),
+            Some((at, of)) if of > 0 => format!("{at}/{of}"),
+            _ if search.query.is_empty() => "type to search".to_owned(),
+            _ => "nothing found".to_owned(),
         };
         // What lies on disk is read beside; a card in full (Ctrl-T) shows and searches it.
         let found = match search.on_disk {
