@@ -118,7 +118,10 @@ impl EngineError {
     /// The session is not stored any more: trying again does not help.
     pub fn is_session_unknown(&self) -> bool {
         self.rpc().is_some_and(|e| {
-            contains_ignore_case(&e.message, "session not found") || e.message.contains("不存在")
+            // A model that the registry lacks is no session: "Provider Registry 中不存在 Model".
+            let of_registry = e.message.contains("Registry") || e.message.contains("Model");
+            contains_ignore_case(&e.message, "session not found")
+                || (e.message.contains("不存在") && !of_registry)
         }) && !self.is_not_active()
     }
 
@@ -242,6 +245,13 @@ mod tests {
         error.data = Some(serde_json::json!({"cause": "FOREIGN KEY constraint failed"}));
         assert!(EngineError::Rpc(error).is_foreign_key());
         assert!(rpc(-32603, "FOREIGN KEY constraint failed").is_foreign_key());
+    }
+
+    #[test]
+    fn a_model_that_is_not_registered_is_no_unknown_session() {
+        assert!(rpc(-32603, "会话不存在").is_session_unknown());
+        let model = rpc(-32603, "Provider Registry 中不存在 Model: account:x");
+        assert!(!model.is_session_unknown());
     }
 
     #[test]

@@ -17,9 +17,10 @@ pub(super) fn limit(method: &str) -> Duration {
         "session/resume" => 45,
         // Engines before 0.16.9 answer when the whole compaction is over.
         "session/compact" => 330,
-        "session/read" | "session/subscribe" | "session/events" | "session/send"
-        | "session/goal" | "mcp/list" => 20,
-        "session/stop"
+        "session/read" | "session/events" | "session/send" | "session/goal" | "mcp/list" => 20,
+        // Tried twice.
+        "session/subscribe"
+        | "session/stop"
         | "session/close"
         | "runtime/capabilities"
         | "provider/updateAccountConfig" => 10,

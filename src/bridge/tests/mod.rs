@@ -311,6 +311,20 @@ impl Desk {
         timeout(SILENCE, &mut self.bridge).await.expect("the bridge ends").unwrap();
     }
 
+    /// The client that hung up is there again, with another bridge on the same home.
+    async fn come_back(&mut self) {
+        self.asks.clear();
+        self.leave().await;
+        let home = self.dir.path().join("home");
+        let mut config = test_config(Env::default(), &home);
+        config.zcode_home = home.join(".zcode");
+        let (connection, inbox, to_inbox, hang_up, bridge) = connect(config, &self.player).await;
+        self.connection = connection;
+        (self.inbox, self.to_inbox) = (inbox, to_inbox);
+        (self.hang_up, self.bridge) = (Some(hang_up), bridge);
+        self.ok("initialize", json!({"protocolVersion": 1})).await;
+    }
+
     /// Ends everything, and checks that nothing of any engine's was left unanswered.
     async fn end(mut self) {
         for ask in self.asks.drain(..) {

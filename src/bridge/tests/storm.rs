@@ -1,5 +1,6 @@
-//! Fifty sessions at once with random cancels, answers, dying engines and a client that leaves: no
-//! prompt is left unanswered, and none of the engines' requests. Seeded, so that a failure repeats.
+//! Fifty sessions at once with random cancels, answers, dying engines and a client that leaves in the
+//! middle and comes back: no prompt is left unanswered, and none of the engines' requests. Seeded, so
+//! that a failure repeats.
 
 use super::*;
 
@@ -43,15 +44,16 @@ fn decide(dice: &mut Dice, ask: Ask) {
     }
 }
 
-async fn storm(seed: u64) {
-    let mut dice = Dice(seed);
-    let mut desk = Desk::new(paced()).await;
-    let mut sessions = Vec::new();
-    for _ in 0..SESSIONS {
-        sessions.push(desk.open().await);
-    }
+/// Prompts every session so many times, and decides, cancels and kills while they run. Returns the
+/// kills and the cancels.
+async fn rage(
+    desk: &mut Desk,
+    dice: &mut Dice,
+    sessions: &[String],
+    rounds: usize,
+) -> (usize, usize) {
     let mut open: HashMap<u64, (String, usize)> = HashMap::new();
-    for session in &sessions {
+    for session in sessions {
         let id = desk.prompt(session, TEXTS[dice.roll(TEXTS.len())]);
         open.insert(id, (session.clone(), 1));
     }
@@ -59,7 +61,7 @@ async fn storm(seed: u64) {
     while !open.is_empty() {
         desk.step().await;
         for ask in std::mem::take(&mut desk.asks) {
-            decide(&mut dice, ask);
+            decide(dice, ask);
         }
         if dice.roll(60) == 0 {
             cancels += 1;
@@ -80,18 +82,43 @@ async fn storm(seed: u64) {
                     "{answer}"
                 );
             }
-            if round < ROUNDS {
+            if round < rounds {
                 let id = desk.prompt(&session, TEXTS[dice.roll(TEXTS.len())]);
                 open.insert(id, (session, round + 1));
             }
         }
     }
+    (kills, cancels)
+}
+
+async fn storm(seed: u64) {
+    let mut dice = Dice(seed);
+    let mut desk = Desk::new(paced()).await;
+    let mut sessions = Vec::new();
+    for _ in 0..SESSIONS {
+        sessions.push(desk.open().await);
+    }
+    let (kills, cancels) = rage(&mut desk, &mut dice, &sessions, ROUNDS).await;
     assert!(kills == 2 && cancels > 5, "seed {seed} shows nothing: {kills} {cancels}");
     for session in &sessions {
         let open = desk.open_cards(session);
         assert!(open.is_empty(), "seed {seed}, {session}: {open:?}");
     }
-    // And away in the middle of it all.
+    // Away in the middle of it all and back, twice; what was open died with the connection.
+    for lost in 0..2 {
+        for session in &sessions {
+            desk.prompt(session, TEXTS[dice.roll(TEXTS.len())]);
+        }
+        desk.pass(Duration::from_millis(700 + 1_000 * lost)).await;
+        desk.come_back().await;
+        desk.updates.clear();
+        for session in &sessions {
+            let method = ["session/resume", "session/load"][dice.roll(2)];
+            let open = json!({"sessionId": session, "cwd": desk.cwd(), "mcpServers": []});
+            desk.ok(method, open).await;
+        }
+    }
+    rage(&mut desk, &mut dice, &sessions, 1).await;
     for session in &sessions {
         desk.prompt(session, TEXTS[dice.roll(TEXTS.len())]);
     }

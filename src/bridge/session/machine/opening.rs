@@ -159,14 +159,24 @@ impl Machine {
             Ok(answer) => {
                 self.stream.start_at(answer.get("eventSeq").and_then(Value::as_u64));
                 self.link.state = LinkState::Up;
+                self.link.resubscribed = false;
                 self.link.deaf = Deaf::No;
                 self.repair_settings();
                 self.open_v4();
                 self.serve_waiters();
                 self.open_workspace_topic();
             }
+            // Put away between the two steps: loaded again.
+            Err(error) if error.is_not_active() && self.subscribes_again() => self.resume(false),
+            // A cold engine drops requests.
+            Err(EngineError::Timeout { .. }) if self.subscribes_again() => self.subscribe(),
             Err(error) => self.opening_failed(&error),
         }
+    }
+
+    /// True the first time in an opening.
+    fn subscribes_again(&mut self) -> bool {
+        !std::mem::replace(&mut self.link.resubscribed, true)
     }
 
     fn adopt_snapshot(&mut self, snapshot: &Value) {
@@ -200,6 +210,7 @@ impl Machine {
     fn fail_waiters(&mut self, error: &AcpError) {
         self.forget_resumed();
         self.link.state = LinkState::Down;
+        self.link.resubscribed = false;
         self.link.deaf = Deaf::No;
         for waiter in std::mem::take(&mut self.link.waiting) {
             match waiter {

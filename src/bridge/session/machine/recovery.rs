@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::link::{Deaf, LinkState};
-use super::turn::Stage;
+use super::turn::{Stage, Turn};
 use super::{Cont, Effect, Machine};
 use crate::bridge::engine::EngineError;
 use crate::bridge::engine::event::{EngineExit, StorageState, TurnFailed};
@@ -176,8 +176,10 @@ impl Machine {
             }
             Err(_) => Vec::new(),
         };
-        if anchored {
-            for message in messages.iter().filter(|m| role(m) == Some("assistant")) {
+        // A turn whose start was lost, too, is known by its prompt.
+        let begin = if anchored { Some(0) } else { stored_prompt(&messages, turn) };
+        for message in messages.iter().skip(begin.unwrap_or(messages.len())) {
+            if role(message) == Some("assistant") {
                 self.translate(|t, out| t.on_stored_message(message, out));
             }
         }
@@ -298,6 +300,24 @@ impl Machine {
             notice::notice(&self.seed.traits, notice::Severity::Warning, title, detail, &id);
         self.update(update);
     }
+}
+
+/// Where the prompt of this turn stands: the last thing that the user said, in these words and since
+/// the turn began. An earlier prompt of the same words is another turn's.
+fn stored_prompt(messages: &[Value], turn: &Turn) -> Option<usize> {
+    let at = messages.iter().rposition(|m| role(m) == Some("user") && says(m).is_some())?;
+    let message = messages.get(at)?;
+    let created = message.pointer("/info/time/created").and_then(Value::as_u64)?;
+    let ours = says(message) == Some(turn.input.content.as_str());
+    (ours && created >= turn.began_unix).then_some(at)
+}
+
+/// What a visible message of the user's says.
+fn says(message: &Value) -> Option<&str> {
+    let hidden = message.pointer("/info/semantics/transcriptVisibility").and_then(Value::as_str);
+    let parts = message.get("parts").and_then(Value::as_array)?;
+    let text = parts.iter().find_map(|part| part.get("text").and_then(Value::as_str));
+    text.filter(|_| hidden != Some("hidden"))
 }
 
 fn role(message: &Value) -> Option<&str> {

@@ -27,6 +27,9 @@ const BUSY_BUDGET: u64 = 30_000;
 const BUSY_BUDGET_FOREIGN: u64 = 180_000;
 /// Waits between two attempts at a busy engine.
 const BUSY_STEPS: [u64; 4] = [150, 300, 500, 1_000];
+/// How long an engine that has just started may not know the session's model, and how often it is asked again.
+const MODEL_BUDGET: u64 = 10_000;
+const MODEL_STEP: u64 = 500;
 /// Waits before a failed turn is tried again (six attempts in all).
 const RETRY_STEPS: [u64; 5] = [1_000, 2_000, 4_000, 4_000, 4_000];
 /// How often one prompt survives the death of its engine.
@@ -76,6 +79,8 @@ pub(crate) struct Turn {
     pub(crate) execution_id: Option<String>,
     /// The user message: history after it belongs to this turn.
     pub(crate) anchor: Option<String>,
+    /// When it began (ms since 1970).
+    pub(crate) began_unix: u64,
     /// When the last event of the session came (ms).
     pub(crate) last_event: u64,
     pub(crate) stop: Option<Stop>,
@@ -91,6 +96,7 @@ pub(crate) struct Turn {
     recoveries: u8,
     resumed: bool,
     busy_since: Option<u64>,
+    modelless_since: Option<u64>,
     busy_tries: usize,
     outcome: Option<Outcome>,
     /// It ended for the engine, and its cards with it.
@@ -192,6 +198,7 @@ impl Machine {
             turn_id: None,
             execution_id: None,
             anchor: None,
+            began_unix: self.now.unix_ms,
             last_event: self.now.ms,
             stop: None,
             silence: None,
@@ -204,6 +211,7 @@ impl Machine {
             recoveries: 0,
             resumed: false,
             busy_since: None,
+            modelless_since: None,
             busy_tries: 0,
             outcome: None,
             cards_are_closed: false,
@@ -261,6 +269,7 @@ impl Machine {
             }
             Ok(_) => self.turn_accepted(),
             Err(error) if error.is_busy() => self.wait_while_busy(),
+            Err(error) if error.is_model_unavailable() => self.wait_for_the_model(&error),
             Err(error) if error.is_not_active() => self.resume_and_send(&error),
             Err(EngineError::Exited(_) | EngineError::Closed) => self.engine_lost(None),
             Err(error @ EngineError::Timeout { .. }) => self.send_is_unanswered(&error),
@@ -305,6 +314,20 @@ impl Machine {
         turn.stage = Stage::Opening;
         let n = turn.n;
         self.with_link(Waiter::Turn(n));
+    }
+
+    /// A cold engine says the same of a model that it will know in a moment and of one that is gone.
+    fn wait_for_the_model(&mut self, error: &EngineError) {
+        let now = self.now.ms;
+        let Some(turn) = self.turn.as_mut() else { return };
+        if turn.is_cancelled() {
+            return self.end_now(Ok(acp::StopReason::Cancelled));
+        }
+        let since = *turn.modelless_since.get_or_insert(now);
+        if now.saturating_sub(since) >= MODEL_BUDGET {
+            return self.end_now(Err(failure::to_acp(error)));
+        }
+        self.send_after(MODEL_STEP, Stage::Busy);
     }
 
     fn wait_while_busy(&mut self) {

@@ -1,15 +1,20 @@
 //! PURE. Questions as permission requests, one at a time, for clients without forms. Option ids
-//! are numbers of ours, so that no label can be mistaken for an answer of another kind.
+//! are the choices' own (their labels, made unique; bridge behaviour 5.4) and are looked up whole,
+//! so that no label can be mistaken for an answer of another kind.
 
 use agent_client_protocol::v1::schema as acp;
 use serde_json::{Value, json};
 
 use super::super::{output, tool};
-use super::{Question, QuestionAsk, cancelled, declined};
+use super::{Choice, Question, QuestionAsk, SKIP, cancelled, declined};
 
-const SKIP_ID: &str = "skip";
 const YES: &str = "yes";
 const NO: &str = "no";
+
+/// The id of a button about one choice of several.
+fn either(choice: &Choice, which: &str) -> String {
+    format!("{}:{which}", choice.id)
+}
 
 /// What the session has to do next.
 #[derive(Debug, Clone)]
@@ -71,12 +76,12 @@ impl Fallback {
             });
         };
         if !question.multi {
-            let picked = id.parse().ok().and_then(|at: usize| question.options.get(at));
+            let picked = question.options.iter().find(|choice| choice.id == id);
             let answer = picked.map(|choice| choice.answer.clone());
             self.next_question(answer);
             return None;
         }
-        if let Some(choice) = question.options.get(self.option).filter(|_| id == YES) {
+        if let Some(choice) = question.options.get(self.option).filter(|it| id == either(it, YES)) {
             self.picked.push(choice.answer.clone());
         }
         self.option += 1;
@@ -123,16 +128,17 @@ impl Fallback {
         if let Some(choice) = asked {
             title = format!("{title} — {}?", choice.label);
             lines.extend(choice.description.clone());
-            options.push(acp::PermissionOption::new(YES, format!("Yes: {}", choice.label), allow));
-            options.push(acp::PermissionOption::new(NO, "No", reject));
+            let (yes, no) = (either(choice, YES), either(choice, NO));
+            options.push(acp::PermissionOption::new(yes, format!("Yes: {}", choice.label), allow));
+            options.push(acp::PermissionOption::new(no, "No", reject));
         } else {
-            for (at, choice) in question.options.iter().enumerate() {
-                let id = at.to_string();
+            for choice in &question.options {
+                let id = choice.id.clone();
                 options.push(acp::PermissionOption::new(id, choice.label.clone(), allow));
                 let described = choice.description.as_ref();
                 lines.extend(described.map(|words| format!("**{}**: {words}", choice.label)));
             }
-            options.push(acp::PermissionOption::new(SKIP_ID, "Skip this question", reject));
+            options.push(acp::PermissionOption::new(SKIP, "Skip this question", reject));
         }
         let content: Vec<_> = output::plain(&lines.join("\n\n")).into_iter().collect();
         let mut fields =

@@ -286,22 +286,25 @@ fn without_forms_each_question_is_a_permission_request() {
     assert_eq!(
         got["options"],
         json!([
-        {"optionId": "0", "name": "PostgreSQL", "kind": "allow_once"}, {"optionId": "1", "name": "SQLite", "kind": "allow_once"},
-        {"optionId": "skip", "name": "Skip this question", "kind": "reject_once"}])
+        {"optionId": "PostgreSQL", "name": "PostgreSQL", "kind": "allow_once"}, {"optionId": "SQLite", "name": "SQLite", "kind": "allow_once"},
+        {"optionId": "__skip__", "name": "Skip this question", "kind": "reject_once"}])
     );
-    let (shown, reply) = play(&ask, &["1", "yes", "no", "yes"]);
+    let (shown, reply) = play(&ask, &["SQLite", "Unit:yes", "E2E:no", "Perf:yes"]);
     assert_eq!(
         (shown, &reply["content"]["answers"]),
         (4, &json!({"Which database?": "SQLite", "Which tests?": "Unit, Perf"}))
     );
-    assert_eq!(play(&ask, &["skip", "no", "no", "no"]).1["content"], json!({"answers": {}}));
+    assert_eq!(
+        play(&ask, &["__skip__", "Unit:no", "E2E:no", "Perf:no"]).1["content"],
+        json!({"answers": {}})
+    );
 }
 
 #[test]
 fn a_cancelled_dialog_ends_the_whole_request() {
     let ask = ask(vec![database(), tests_to_run()]);
     assert_eq!(play(&ask, &[]), (1, cancelled()));
-    assert_eq!(play(&ask, &["0", "yes"]), (3, cancelled()));
+    assert_eq!(play(&ask, &["PostgreSQL", "Unit:yes"]), (3, cancelled()));
 }
 
 #[test]
@@ -309,7 +312,7 @@ fn free_text_cannot_be_asked_by_permission_requests() {
     let free = json!({"question": "Why?", "options": []});
     assert_eq!(play(&ask(vec![free.clone()]), &[]), (0, declined()));
     assert_eq!(
-        play(&ask(vec![free, database()]), &["0"]).1["content"],
+        play(&ask(vec![free, database()]), &["PostgreSQL"]).1["content"],
         json!({"answer_1": "PostgreSQL", "answers": {"Which database?": "PostgreSQL"}})
     );
 }
@@ -322,7 +325,8 @@ proptest! {
         let at = at % labels.len();
         let form = serde_json::to_value(ask.form("s")).unwrap();
         let id = form["requestedSchema"]["properties"]["q_0"]["oneOf"][at]["const"].clone();
-        prop_assert_eq!(&accept(&ask, json!({"q_0": id}))["content"]["answer_0"], &json!(labels[at]));
-        prop_assert_eq!(&play(&ask, &[&at.to_string()]).1["content"]["answer_0"], &json!(labels[at]));
+        prop_assert_eq!(&accept(&ask, json!({"q_0": &id}))["content"]["answer_0"], &json!(labels[at]));
+        let id = id.as_str().unwrap();
+        prop_assert_eq!(&play(&ask, &[id]).1["content"]["answer_0"], &json!(labels[at]));
     }
 }

@@ -99,14 +99,9 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Cut as bridge behaviour 3.3 has it, without a mark: a client that cuts on its own adds one.
 pub(super) fn cut(text: &str) -> String {
-    let line = one_line(text);
-    if line.chars().count() <= SUMMARY {
-        return line;
-    }
-    let mut short: String = line.chars().take(SUMMARY - 1).collect();
-    short.push('…');
-    short
+    one_line(text).chars().take(SUMMARY).collect()
 }
 
 /// The files that an input names, as absolute paths.
@@ -182,6 +177,8 @@ mod tests {
             ("TodoWrite", json!({"todos": []}), "TodoWrite"),
             ("Odd", json!({"n": 1}), "Odd: {\"n\":1}"),
             ("Odd", json!({}), "Odd"),
+            ("Odd", json!({"query": "q".repeat(80)}), &format!("Odd: {}", "q".repeat(60))),
+            ("Bash", json!({"command": "c".repeat(80)}), &format!("Bash: {}", "c".repeat(80))),
         ] {
             assert_eq!(super::title(Some(name), Some(&input)), title);
         }

@@ -47,6 +47,82 @@ fn a_prompt_ends_with_its_own_turn_and_after_its_text() {
 }
 
 #[test]
+fn a_model_that_a_cold_engine_does_not_know_yet_is_waited_for() {
+    let mut b = Bench::new();
+    let req = b.prompt("hello");
+    for _ in 0..3 {
+        let send = b.open_call("session/send");
+        b.close(send);
+        b.reply(send, Err(rpc(-32603, "历史任务使用的模型已不可用")));
+        b.pass(500);
+    }
+    assert_eq!(b.count("session/send"), 4);
+    b.accept();
+    b.start("t1");
+    b.complete("t1", "success");
+    assert_eq!(b.stop_reason(req).as_deref(), Some("end_turn"));
+}
+
+#[test]
+fn a_model_that_stays_unknown_is_told_in_the_engines_words_after_ten_seconds() {
+    for cancelled in [false, true] {
+        let mut b = Bench::new();
+        let req = b.prompt("hello");
+        let mut waited = 0;
+        while b.response(req).is_none() {
+            let send = b.open_call("session/send");
+            b.close(send);
+            b.reply(send, Err(rpc(-32603, "model lab-large is no longer available")));
+            b.pass(500);
+            waited += 500;
+            if cancelled && waited == 2_000 {
+                b.step(Input::Cancel);
+            }
+        }
+        if cancelled {
+            assert_eq!(b.stop_reason(req).as_deref(), Some("cancelled"));
+            continue;
+        }
+        assert!((10_000..=11_000).contains(&waited), "{waited}");
+        let error = b.response(req).unwrap().as_ref().unwrap_err();
+        assert!(error.message.contains("lab-large"), "{error:?}");
+    }
+}
+
+#[test]
+fn a_turn_of_which_no_event_came_is_shown_from_the_store_and_an_older_one_is_not() {
+    for (words, created, shown) in
+        [("hello", 1_000, "the reply"), ("hello", 999, ""), ("something else", 1_000, "")]
+    {
+        let mut b = Bench::new();
+        b.by_hand.extend(["session/read", "session/messages"]);
+        let req = b.prompt("hello");
+        b.accept();
+        for wait in [15_000, 1_500] {
+            b.pass(wait);
+            let read = b.open_call("session/read");
+            b.close(read);
+            b.reply(read, Ok(json!({"projection": {"status": "idle"}})));
+        }
+        let message = |role: &str, text: &str, at: u64| {
+            json!({"info": {"id": format!("{role}{at}"), "role": role, "time": {"created": at}},
+                "parts": [{"type": "text", "text": text}]})
+        };
+        let stored = [
+            message("user", "hello", 1),
+            message("assistant", "the reply of before", 2),
+            message("user", words, created),
+            message("assistant", "the reply", created + 1),
+        ];
+        let store = b.open_call("session/messages");
+        b.close(store);
+        b.reply(store, Ok(json!({ "messages": stored })));
+        assert_eq!(b.stop_reason(req).as_deref(), Some("end_turn"));
+        assert_eq!(b.shown(), shown, "{words} {created}");
+    }
+}
+
+#[test]
 fn events_that_overtake_the_answer_to_the_send_count() {
     let mut b = Bench::new();
     let req = b.prompt("hello");

@@ -532,3 +532,37 @@ fn every_edge_case_is_held_by_a_test_that_exists() {
         }
     }
 }
+
+#[test]
+fn a_subscription_that_fails_for_a_passing_reason_is_tried_once_more() {
+    let timeout =
+        || EngineError::Timeout { method: "session/subscribe", after: Duration::from_secs(10) };
+    for (error, resumes) in [(rpc(-32004, "Session is not active: sess_1"), 1), (timeout(), 0)] {
+        for again in [false, true] {
+            let mut b = Bench::new();
+            b.by_hand.push("session/subscribe");
+            let req = b.prompt("hello");
+            let first = b.open_call("session/subscribe");
+            b.close(first);
+            b.reply(first, Err(error.clone()));
+            assert_eq!(
+                (b.count("session/subscribe"), b.count("session/resume")),
+                (2, resumes),
+                "{error}"
+            );
+            let second = b.open_call("session/subscribe");
+            b.close(second);
+            if again {
+                b.reply(second, Err(error.clone()));
+                assert!(b.response(req).unwrap().is_err(), "{error}");
+                assert_eq!(b.count("session/subscribe"), 2);
+                // The next prompt begins anew.
+                b.prompt("again");
+                assert_eq!(b.count("session/subscribe"), 3);
+            } else {
+                b.reply(second, Ok(json!({"eventSeq": 0})));
+                assert_eq!(b.count("session/send"), 1, "{error}");
+            }
+        }
+    }
+}
