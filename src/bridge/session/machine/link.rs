@@ -98,8 +98,8 @@ pub(crate) struct Link {
     pub(crate) hydrated: bool,
     /// Made here and without a finished turn: an engine that died may never have stored it.
     pub(crate) fresh: bool,
-    /// The opening was mended once at its last step.
-    pub(crate) resubscribed: bool,
+    /// How often the opening tried its last step over.
+    pub(crate) resubscribed: u8,
     /// The engine did not answer and was ended; who waits gets another one, once.
     pub(crate) deaf: Deaf,
     /// The user was told that the engine migrates its database.
@@ -116,7 +116,7 @@ impl Link {
             generation: 0,
             hydrated: false,
             fresh: false,
-            resubscribed: false,
+            resubscribed: 0,
             deaf: Deaf::No,
             told_migration: false,
             waiting: Vec::new(),

@@ -159,7 +159,7 @@ impl Machine {
             Ok(answer) => {
                 self.stream.start_at(answer.get("eventSeq").and_then(Value::as_u64));
                 self.link.state = LinkState::Up;
-                self.link.resubscribed = false;
+                self.link.resubscribed = 0;
                 self.link.deaf = Deaf::No;
                 self.repair_settings();
                 self.open_v4();
@@ -176,7 +176,8 @@ impl Machine {
 
     /// True the first time in an opening.
     fn subscribes_again(&mut self) -> bool {
-        !std::mem::replace(&mut self.link.resubscribed, true)
+        self.link.resubscribed += 1;
+        self.link.resubscribed == 1
     }
 
     fn adopt_snapshot(&mut self, snapshot: &Value) {
@@ -210,7 +211,7 @@ impl Machine {
     fn fail_waiters(&mut self, error: &AcpError) {
         self.forget_resumed();
         self.link.state = LinkState::Down;
-        self.link.resubscribed = false;
+        self.link.resubscribed = 0;
         self.link.deaf = Deaf::No;
         for waiter in std::mem::take(&mut self.link.waiting) {
             match waiter {
