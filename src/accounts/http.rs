@@ -126,6 +126,7 @@ mod tests {
         let config = get("A: \"\\\"").config().unwrap();
         assert!(config.contains("header = \"A: \\\"\\\\\\\"\"\n"), "{config}");
         assert!(config.contains("proto = \"=https\""), "{config}");
+        assert!(config.contains("max-time = 5\n") && !config.contains("location"), "{config}");
         assert!(!format!("{:?}", get("A: secret")).contains("secret"));
     }
 }

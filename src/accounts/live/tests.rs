@@ -213,3 +213,59 @@ async fn nothing_is_asked_unless_the_user_turned_it_on() {
     config.engine.demo = Some(crate::config::DemoConfig::default());
     assert_eq!(Live::of(&config, true).await, None, "the demo has no account");
 }
+
+#[test]
+fn only_a_body_that_says_nothing_else_is_a_good_one() {
+    let understood = |code: u16, body: &str| body_of(code, body.as_bytes()).is_ok();
+    for good in [
+        r#"{"data": []}"#,
+        r#"{"code": 0}"#,
+        r#"{"code": 200, "success": true}"#,
+        r#"{"code": "200"}"#,
+        r#"{"code": null}"#,
+    ] {
+        assert!(understood(200, good), "{good}");
+        assert!(!understood(500, good) && !understood(302, good) && !understood(401, good));
+    }
+    for bad in [
+        r#"{"success": false}"#,
+        r#"{"code": 200, "success": false}"#,
+        r#"{"code": 1}"#,
+        r#"{"code": 401}"#,
+        r#"{"code": "x"}"#,
+        "<html>",
+        "",
+    ] {
+        assert!(!understood(200, bad), "{bad}");
+    }
+}
+
+#[test]
+fn a_coding_plan_must_be_valid_and_running_and_a_start_plan_active() {
+    let plan = |key: &str, name: &str, status: &str, running: bool| {
+        is_coding_plan(&json!({key: name, "status": status, "inCurrentPeriod": running}))
+    };
+    assert!(plan("productName", "GLM Coding Lite", "VALID", true));
+    assert!(plan("productId", "glm-CODING-pro", "VALID", true));
+    assert!(!plan("productName", "GLM Video", "VALID", true));
+    assert!(!plan("productName", "GLM Coding", "EXPIRED", true));
+    assert!(!plan("productName", "GLM Coding", "VALID", false));
+    let start = |key: &str, name: &str, status: &str| {
+        is_start_plan(&json!({key: name, "status": status}), "zai")
+    };
+    assert!(
+        start("plan_id", "start-plan-1", "active") && start("name", "Zai Start-Plan", "active")
+    );
+    assert!(!start("plan_id", "pro-plan", "active") && !start("plan_id", "start-plan", "ended"));
+    assert!(!start("plan_id", "bigmodel-start-plan", "active"), "the other family's");
+}
+
+#[tokio::test]
+async fn without_a_device_the_start_plan_is_not_asked_about() {
+    let (base, asked) = serve(vec![("/subscription/", 200, valid())]);
+    let files = AccountFiles { telemetry: None, ..signed_in() };
+    let live = Live::ask(&files, &env(&base), false).await;
+    assert_eq!(live.problems, ["start plan: telemetry-state.json names no device"]);
+    assert_eq!(live.answers, LiveAnswers::from([("builtin:zai-coding-plan".to_owned(), true)]));
+    assert!(asked.recv().unwrap().contains("/subscription/") && asked.try_recv().is_err());
+}

@@ -89,3 +89,29 @@ pub(crate) async fn finish(
     }
     told
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bridge::engine::RpcError;
+
+    #[tokio::test]
+    async fn an_engine_without_the_method_is_told_nothing_more_and_one_that_refuses_is() {
+        let home = tempfile::tempdir().unwrap();
+        let config = crate::config::test_config(crate::config::Env::default(), home.path());
+        let v2 = config.zcode_home.join("v2");
+        std::fs::create_dir_all(&v2).unwrap();
+        std::fs::write(v2.join("setting.json"), "{}").unwrap();
+        for (code, needs_none) in [(-32601, true), (-32603, false)] {
+            let error = EngineError::Rpc(RpcError::new(code, "no"));
+            let told = finish(Told::default(), Some(std::future::ready(Err(error)))).await;
+            assert_eq!(told.needs_none, needs_none, "{code}");
+            assert_eq!(told.is_stale(&config), !needs_none, "{code}");
+        }
+        let mut told = Told::default();
+        told.refresh_stamp(&config);
+        assert!(!told.is_stale(&config));
+        std::fs::write(v2.join("credentials.json"), "{}").unwrap();
+        assert!(told.is_stale(&config), "one of the files changed");
+    }
+}
