@@ -49,6 +49,8 @@ struct Child {
     /// Subscriptions that failed; at [`MAX_TRIES`] the parent's own events about it are all there is.
     failures: u8,
     resyncs: Resyncs,
+    /// The state key named it once, and would no more once it has ended. Some builds name those of the background alone.
+    listed: bool,
 }
 
 impl Child {
@@ -113,6 +115,9 @@ impl Machine {
     pub(crate) fn on_subagents(&mut self, state: &Subagents) {
         for it in &state.running {
             self.see_child(&seen_in_state(it));
+            if let Some(child) = self.v4.children.running.get_mut(&it.child_session_id) {
+                child.listed = true;
+            }
         }
         let running = |id: &str| state.running.iter().any(|it| it.child_session_id == id);
         let mut over: Vec<(String, CardEnd)> = Vec::new();
@@ -123,7 +128,9 @@ impl Machine {
                     .iter()
                     .flat_map(|it| &it.items)
                     .find(|it| it.child_session_id == *id);
-                over.push((id.clone(), end_of(ended.and_then(|it| it.status.as_deref()))));
+                if child.listed || ended.is_some() {
+                    over.push((id.clone(), end_of(ended.and_then(|it| it.status.as_deref()))));
+                }
             }
         }
         for (id, end) in over {
@@ -189,6 +196,7 @@ impl Machine {
             turn_over: false,
             failures: 0,
             resyncs: Resyncs::default(),
+            listed: false,
         };
         self.v4.children.running.insert(seen.child.to_owned(), child);
         self.emit(Effect::Attach(seen.child.to_owned()));

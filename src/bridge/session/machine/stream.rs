@@ -267,8 +267,8 @@ impl Machine {
                 }
                 self.show(event);
             }
-            SessionBody::Title(_) => {
-                self.v4.legacy_title = true;
+            SessionBody::Title(title) => {
+                self.note_legacy_title(&title.title);
                 self.show(event);
             }
             _ => self.show(event),

@@ -2,6 +2,7 @@
 //! frames are missing, and given up when the engine does not know it or keeps failing. What the rows say goes the
 //! same way as the legacy events (`stream`), joined by `translate::rows` so that nothing is shown twice.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -27,6 +28,8 @@ use crate::bridge::translate::usage;
 const RESYNC_LIMIT: u32 = 8;
 /// Milliseconds that failed resyncs are counted for.
 const RESYNC_WINDOW: u64 = 30_000;
+/// How many titles are remembered.
+const TITLES: usize = 8;
 /// How long a resync may stay unanswered by frames.
 const RESYNC_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -74,9 +77,10 @@ pub(crate) struct V4 {
     pub(crate) goal: Value,
     pub(crate) workspace: super::workspace::Workspace,
     pub(crate) children: super::children::Children,
-    /// The legacy channel, which is earlier, tells the ring and the title itself.
+    /// The legacy channel, which is earlier, tells the ring itself.
     pub(crate) legacy_ring: bool,
-    pub(crate) legacy_title: bool,
+    /// The last titles that the legacy channel told: the same ones are no news.
+    legacy_titles: VecDeque<String>,
     /// The to-do list comes by V4: it need not be read.
     pub(crate) tells_plan: bool,
     /// What `control` last said of errors and retries.
@@ -471,7 +475,7 @@ impl Machine {
         {
             self.translate(|t, out| t.on_usage_reading(reading, out));
         }
-        if let Some(meta) = patch.meta.as_ref().filter(|_| !self.v4.legacy_title) {
+        if let Some(meta) = &patch.meta {
             self.on_v4_title(meta);
         }
         if let Some(control) = &patch.control {
@@ -488,12 +492,22 @@ impl Machine {
         }
     }
 
-    /// The title; the same one on the legacy channel is no news then.
+    /// The legacy channel told a title.
+    pub(super) fn note_legacy_title(&mut self, title: &str) {
+        let titles = &mut self.v4.legacy_titles;
+        titles.push_back(title.to_owned());
+        if titles.len() > TITLES {
+            titles.pop_front();
+        }
+    }
+
+    /// The title, where the legacy channel has not told it.
     fn on_v4_title(&mut self, meta: &Meta) {
         let Some(sid) = self.engine_sid().map(str::to_owned) else { return };
         let title = meta.title.clone().filter(|it| !it.is_empty());
         let chosen = meta.title_source.as_deref().is_some_and(|it| it != "default");
-        if let Some(title) = title.filter(|_| chosen) {
+        let is_news = |it: &String| !self.v4.legacy_titles.contains(it);
+        if let Some(title) = title.filter(|it| chosen && is_news(it)) {
             let body =
                 SessionBody::Title(TitleUpdated { title, source: meta.title_source.clone() });
             let event = SessionEvent { session_id: sid, seq: 0, turn_id: None, body };

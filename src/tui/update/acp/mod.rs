@@ -354,6 +354,10 @@ fn set_parts(card: &mut ToolCall, content: &[acp::ToolCallContent], spills: &mut
     let mut old = std::mem::take(&mut card.parts).into_iter();
     for item in content {
         let before = old.next();
+        // The child's own card stands under this one; its id says nothing to people.
+        if matches!(item, acp::ToolCallContent::Session(_)) {
+            continue;
+        }
         card.parts.push(part(item, before, spills));
     }
 }

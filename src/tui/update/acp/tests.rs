@@ -295,3 +295,15 @@ fn the_end_of_a_turn_settles_what_still_ran() {
     assert!(!t.is_animated());
     assert_eq!(outline(&t)[1], "tool[Cancelled x] ");
 }
+
+#[test]
+fn a_card_does_not_name_the_session_of_the_child_that_stands_under_it() {
+    let link = json!({"content": [{"type": "session", "sessionId": "sess_subagent_1"}]});
+    let both =
+        json!({"content": [{"type": "session", "sessionId": "sess_subagent_1"}, text("found it")]});
+    let t = told(&[tool("Agent", &link)]);
+    assert!(!outline(&t).concat().contains("sess_subagent"), "{:?}", outline(&t));
+    let t = told(&[tool("Agent", &link), change("Agent", &both)]);
+    let shown = outline(&t).concat();
+    assert!(shown.contains("found it") && !shown.contains("sess_subagent"), "{shown}");
+}

@@ -1,6 +1,6 @@
 //! The session machine on both channels at once. Turns (the user's, and the engine's own between them) are told twice, by legacy
-//! events and by V4 frames, each cut at random; frames are lost, doubled, swapped and split, pictures come late, reach back too
-//! little or belong to a new log, events are lost and fetched again, rows are split where the events are not, and one channel may
+//! events and by V4 frames, each cut at random; frames are lost, doubled, swapped, split and spoilt, or change their shape,
+//! pictures come late, unasked, reach back too little or belong to a new log, events are lost and fetched again, rows are split where the events are not, and one channel may
 //! be far ahead, fall silent for a while or for good. What the client was shown is then compared with what the model said: every
 //! text under its own message, every card once and in its place, nothing twice and nothing missing.
 
@@ -149,7 +149,7 @@ fn chaos() -> impl Strategy<Value = Chaos> {
     let lists = (
         proptest::collection::vec(1_usize..9, 30),
         proptest::collection::vec(0_u8..24, 150),
-        proptest::collection::vec(0_u8..24, 150),
+        proptest::collection::vec(0_u8..30, 150),
     );
     let flags = (any::<bool>(), any::<bool>(), proptest::bool::weighted(0.2));
     let sizes = (
@@ -421,7 +421,10 @@ impl World {
             let raw = RawValue::from_string(event.to_string()).unwrap();
             self.log.push(event.to_string());
             let event = session_event(&raw).expect("an event");
-            self.b.step(Input::Engine(EngineEvent::Session(Box::new(event))));
+            for _ in 0..if fault == 24 { 2 } else { 1 } {
+                let event = Box::new(event.clone());
+                self.b.step(Input::Engine(EngineEvent::Session(event)));
+            }
         }
     }
 
@@ -476,7 +479,14 @@ impl World {
                 self.send(&frame);
             }
             2 => self.swapped = Some(frame),
-            3 => self.split(&frame),
+            3 => self.split(&frame, fault),
+            24..=27 => self.split(&frame, fault),
+            28 => {
+                let value: Value = serde_json::from_str(&frame).unwrap();
+                self.send(&json!({"topic": value["topic"], "frame": value["frame"]}).to_string());
+            }
+            // The engine sends a picture of itself.
+            29 => self.picture(),
             _ => self.send(&frame),
         }
         if let Some(late) = late {
@@ -484,17 +494,32 @@ impl World {
         }
     }
 
-    fn split(&mut self, frame: &str) {
+    /// In fragments: whole (3), backwards and twice (24), one lost (25), with a wrong check sum (26), or the last one late (27).
+    fn split(&mut self, frame: &str, fault: u8) {
         use base64::Engine as _;
         let value: Value = serde_json::from_str(frame).unwrap();
         let text = value["frame"].to_string();
         let chunks: Vec<&[u8]> = text.as_bytes().chunks(text.len().div_ceil(3)).collect();
+        let sum = crc32fast::hash(text.as_bytes()) ^ u32::from(fault == 26);
+        let mut pieces: Vec<String> = Vec::new();
         for (index, chunk) in chunks.iter().enumerate() {
             let data = base64::engine::general_purpose::STANDARD.encode(chunk);
             let piece = json!({"wireVersion": 3, "kind": "fragment", "topic": value["topic"], "subscriptionId": value["subscriptionId"],
                 "logicalFrameId": format!("lf{}", self.seq), "fragmentIndex": index, "fragmentCount": chunks.len(), "logicalBytes": text.len(),
-                "dataBase64": data, "checksum": {"algorithm": "crc32", "value": crc32fast::hash(text.as_bytes())}});
-            self.send(&piece.to_string());
+                "dataBase64": data, "checksum": {"algorithm": "crc32", "value": sum}});
+            pieces.push(piece.to_string());
+        }
+        match fault {
+            24 => {
+                pieces.reverse();
+                pieces = pieces.iter().flat_map(|it| [it.clone(), it.clone()]).collect();
+            }
+            25 => drop(pieces.remove(self.seq as usize % pieces.len())),
+            27 => self.swapped = pieces.pop(),
+            _ => {}
+        }
+        for piece in pieces {
+            self.send(&piece);
         }
     }
 

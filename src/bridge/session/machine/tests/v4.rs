@@ -670,3 +670,48 @@ fn a_topic_whose_pictures_are_all_broken_is_asked_for_a_few_times_and_left() {
         assert_eq!(left["topic"], format!("conversation/{topic}"));
     }
 }
+
+#[test]
+fn a_title_that_only_v4_tells_counts_and_an_older_one_changes_nothing_back() {
+    let mut b = Bench::v4();
+    b.running_v4();
+    let legacy = |b: &mut Bench, title: &str| {
+        let source = Some("generated".to_owned());
+        let title = crate::bridge::engine::event::TitleUpdated { title: title.to_owned(), source };
+        b.event("t1", SessionBody::Title(title));
+    };
+    let v4 = |title: &str| json!({"op": "state.updated", "patch": {"meta": {"title": title, "titleSource": "generated"}}});
+    legacy(&mut b, "One");
+    legacy(&mut b, "Two");
+    b.ops(SID, 0, &[v4("One")]);
+    b.ops(SID, 1, &[v4("Two")]);
+    b.ops(SID, 2, &[v4("Three")]);
+    let told: Vec<String> = b
+        .updates
+        .iter()
+        .map(|it| json!(it))
+        .filter_map(|it| it.get("title")?.as_str().map(str::to_owned))
+        .collect();
+    assert_eq!(told[told.len() - 3..], ["One", "Two", "Three"], "{told:?}");
+}
+
+#[test]
+fn a_child_that_the_state_never_named_is_not_ended_by_a_state_without_it() {
+    for (ended, ends) in
+        [(json!([]), 0), (json!([{"childSessionId": "kid", "status": "success"}]), 1)]
+    {
+        let mut b = Bench::v4_with(|seed| seed.traits.subagents = true);
+        b.running_v4();
+        let row = json!({"op": "row.appended", "row": {"rowId": 1, "kind": "subagent", "status": "running", "childSessionId": "kid", "parentToolCallId": "call_1"}});
+        b.ops(SID, 0, &[row]);
+        b.answer_subscribe("sub_child");
+        let before = b.updates.len();
+        let state = json!({"op": "state.updated", "patch": {"subagents": {"running": [], "ended": {"items": ended}}}});
+        b.ops(SID, 1, &[state]);
+        b.pass(3_000);
+        let idle = b.updates[before..]
+            .iter()
+            .filter(|it| matches!(it, acp::SessionUpdate::SubagentUpdate(_)));
+        assert_eq!(idle.count(), ends);
+    }
+}
