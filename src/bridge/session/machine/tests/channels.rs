@@ -421,16 +421,15 @@ impl World {
             let raw = RawValue::from_string(event.to_string()).unwrap();
             self.log.push(event.to_string());
             let event = session_event(&raw).expect("an event");
-            for _ in 0..if fault == 24 { 2 } else { 1 } {
-                let event = Box::new(event.clone());
+            let twice = if fault == 24 { 2 } else { 1 };
+            for event in vec![Box::new(event); twice] {
                 self.b.step(Input::Engine(EngineEvent::Session(event)));
             }
         }
     }
 
     fn shift(&self, value: &Value) -> Value {
-        let mut value = value.clone();
-        let shift = 1000 * self.epoch as u64;
+        let (mut value, shift) = (value.clone(), 1000 * self.epoch as u64);
         for at in ["/rowId", "/row/rowId"] {
             if let Some(id) = value.pointer_mut(at) {
                 *id = json!(id.as_u64().unwrap() + shift);
@@ -479,8 +478,7 @@ impl World {
                 self.send(&frame);
             }
             2 => self.swapped = Some(frame),
-            3 => self.split(&frame, fault),
-            24..=27 => self.split(&frame, fault),
+            3 | 24..=27 => self.split(&frame, fault),
             28 => {
                 let value: Value = serde_json::from_str(&frame).unwrap();
                 self.send(&json!({"topic": value["topic"], "frame": value["frame"]}).to_string());
@@ -501,20 +499,16 @@ impl World {
         let text = value["frame"].to_string();
         let chunks: Vec<&[u8]> = text.as_bytes().chunks(text.len().div_ceil(3)).collect();
         let sum = crc32fast::hash(text.as_bytes()) ^ u32::from(fault == 26);
-        let mut pieces: Vec<String> = Vec::new();
-        for (index, chunk) in chunks.iter().enumerate() {
+        let piece = |(index, chunk): (usize, &&[u8])| {
             let data = base64::engine::general_purpose::STANDARD.encode(chunk);
-            let piece = json!({"wireVersion": 3, "kind": "fragment", "topic": value["topic"], "subscriptionId": value["subscriptionId"],
+            json!({"wireVersion": 3, "kind": "fragment", "topic": value["topic"], "subscriptionId": value["subscriptionId"],
                 "logicalFrameId": format!("lf{}", self.seq), "fragmentIndex": index, "fragmentCount": chunks.len(), "logicalBytes": text.len(),
-                "dataBase64": data, "checksum": {"algorithm": "crc32", "value": sum}});
-            pieces.push(piece.to_string());
-        }
+                "dataBase64": data, "checksum": {"algorithm": "crc32", "value": sum}}).to_string()
+        };
+        let mut pieces: Vec<String> = chunks.iter().enumerate().map(piece).collect();
         match fault {
-            24 => {
-                pieces.reverse();
-                pieces = pieces.iter().flat_map(|it| [it.clone(), it.clone()]).collect();
-            }
-            25 => drop(pieces.remove(self.seq as usize % pieces.len())),
+            24 => pieces = pieces.iter().rev().flat_map(|it| [it.clone(), it.clone()]).collect(),
+            25 => drop(pieces.remove(self.next_op % pieces.len())),
             27 => self.swapped = pieces.pop(),
             _ => {}
         }
@@ -776,13 +770,10 @@ fn with_calls_of_their_own(turns: &[Told]) -> Vec<Told> {
 }
 
 /// How many turns are tried; `PROPTEST_CASES` asks for more.
-fn cases(otherwise: u32) -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|it| it.parse().ok()).unwrap_or(otherwise)
-}
-
 fn config(otherwise: u32) -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|it| it.parse().ok());
     ProptestConfig {
-        cases: cases(otherwise),
+        cases: asked.unwrap_or(otherwise),
         failure_persistence: None,
         ..ProptestConfig::default()
     }
