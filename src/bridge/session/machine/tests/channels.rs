@@ -414,13 +414,20 @@ impl World {
     }
 
     fn event(&mut self, fault: u8) {
-        let Some(event) = self.legacy.get(self.next_event) else { return };
+        let read = |event: &Value| {
+            session_event(&RawValue::from_string(event.to_string()).unwrap()).expect("an event")
+        };
+        let Some(mut event) = self.legacy.get(self.next_event).map(read) else { return };
         let is_last = self.next_event + 1 == self.legacy.len();
         self.next_event += 1;
+        // Pieces that come together are joined by the engine's side.
+        while fault % 2 == 1
+            && self.legacy.get(self.next_event).is_some_and(|next| join(&mut event, &read(next)))
+        {
+            self.next_event += 1;
+        }
         if fault != 0 || is_last {
-            let raw = RawValue::from_string(event.to_string()).unwrap();
-            self.log.push(event.to_string());
-            let event = session_event(&raw).expect("an event");
+            self.log.push(format!("{event:?}"));
             let twice = if fault == 24 { 2 } else { 1 };
             for event in vec![Box::new(event); twice] {
                 self.b.step(Input::Engine(EngineEvent::Session(event)));

@@ -381,6 +381,27 @@ pub(super) fn text_body(text: &str) -> SessionBody {
     })
 }
 
+/// Joins the next piece of a text to this one; false when it is none.
+pub(super) fn join(event: &mut SessionEvent, next: &SessionEvent) -> bool {
+    let (SessionBody::Streaming(held), SessionBody::Streaming(more)) =
+        (&mut event.body, &next.body)
+    else {
+        return false;
+    };
+    let ids = |it: &Streaming| (it.message_id.clone(), it.part_id.clone(), it.tool_call_id.clone());
+    let is_piece = matches!(
+        held.kind,
+        StreamKind::TextDelta | StreamKind::ReasoningDelta | StreamKind::ToolInputDelta
+    );
+    let joins = is_piece && held.kind == more.kind && ids(held) == ids(more);
+    if joins {
+        held.joins.push(held.delta.len());
+        held.delta.push_str(&more.delta);
+        event.seq = next.seq;
+    }
+    joins
+}
+
 pub(super) fn completed(result: &str) -> SessionBody {
     SessionBody::TurnCompleted(TurnCompleted {
         result_type: Some(result.into()),
