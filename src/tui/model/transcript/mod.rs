@@ -597,6 +597,11 @@ impl Transcript {
         id
     }
 
+    /// Whether there is such a plan.
+    pub fn has_plan(&self, plan_id: &str) -> bool {
+        self.plans.contains_key(plan_id)
+    }
+
     /// Marks a plan as taken back.
     pub fn remove_plan(&mut self, plan_id: &str) {
         let Some(id) = self.plans.get(plan_id).copied() else {

@@ -69,6 +69,8 @@ fn apply_within(
         U::AgentThoughtChunk(chunk) => message(transcript, child, Role::Thought, chunk, now_ms),
         U::ToolCall(call) => tool_call(transcript, child, call, now_ms),
         U::ToolCallUpdate(change) => tool_update(transcript, child, change, now_ms),
+        // Nothing planned, and nothing that was.
+        U::Plan(plan) if plan.entries.is_empty() && !transcript.has_plan("") => {}
         U::Plan(plan) => {
             transcript
                 .set_plan(Plan { entries: entries(&plan.entries), ..Plan::default() }, now_ms);

@@ -48,6 +48,16 @@ fn chunk(kind: &str, text: &str) -> Value {
     json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}})
 }
 
+#[test]
+fn an_empty_plan_is_no_card_unless_it_empties_one() {
+    let plan = |entries: Value| json!({"sessionUpdate": "plan", "entries": entries});
+    let step = json!([{"content": "read", "priority": "medium", "status": "pending"}]);
+    assert_eq!(outline(&told(&[plan(json!([]))])), Vec::<String>::new());
+    let emptied = told(&[plan(step), plan(json!([]))]);
+    let BlockKind::Plan(left) = &emptied.blocks()[0].kind else { panic!("a plan") };
+    assert!(emptied.blocks().len() == 1 && left.entries.is_empty());
+}
+
 fn tool(id: &str, more: &Value) -> Value {
     let mut update = json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": id});
     merge(&mut update, more);

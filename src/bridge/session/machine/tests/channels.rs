@@ -10,7 +10,6 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::bridge::engine::session_event;
 
 /// What the model did, in order.
 #[derive(Clone)]
@@ -414,17 +413,11 @@ impl World {
     }
 
     fn event(&mut self, fault: u8) {
-        let read = |event: &Value| {
-            session_event(&RawValue::from_string(event.to_string()).unwrap()).expect("an event")
-        };
-        let Some(mut event) = self.legacy.get(self.next_event).map(read) else { return };
+        let Some(mut event) = self.legacy.get(self.next_event).map(read_event) else { return };
         let is_last = self.next_event + 1 == self.legacy.len();
         self.next_event += 1;
-        // Pieces that come together are joined by the engine's side.
-        while fault % 2 == 1
-            && self.legacy.get(self.next_event).is_some_and(|next| join(&mut event, &read(next)))
-        {
-            self.next_event += 1;
+        if fault % 2 == 1 {
+            self.next_event += join_all(&mut event, &self.legacy[self.next_event..]);
         }
         if fault != 0 || is_last {
             self.log.push(format!("{event:?}"));

@@ -30,6 +30,7 @@ use crate::bridge::engine::event::{
     EngineRequest, SessionBody, SessionEvent, SteerQueued, StreamKind, Streaming, TurnCompleted,
     TurnStarted,
 };
+use crate::bridge::engine::session_event;
 
 pub(super) const SID: &str = "sess_1";
 
@@ -381,8 +382,18 @@ pub(super) fn text_body(text: &str) -> SessionBody {
     })
 }
 
+pub(super) fn read_event(event: &Value) -> SessionEvent {
+    let raw = serde_json::value::to_raw_value(event).unwrap();
+    session_event(&raw).expect("an event")
+}
+
+/// Joins the pieces that follow, as the engine's side does with what came together; returns how many.
+pub(super) fn join_all(event: &mut SessionEvent, following: &[Value]) -> usize {
+    following.iter().take_while(|next| join(event, &read_event(next))).count()
+}
+
 /// Joins the next piece of a text to this one; false when it is none.
-pub(super) fn join(event: &mut SessionEvent, next: &SessionEvent) -> bool {
+fn join(event: &mut SessionEvent, next: &SessionEvent) -> bool {
     let (SessionBody::Streaming(held), SessionBody::Streaming(more)) =
         (&mut event.body, &next.body)
     else {
