@@ -408,6 +408,22 @@ fn files_stay_short() {
     fail_with(&problems);
 }
 
+/// The design card's top level; what builds and failing tests leave there is not kept.
+#[test]
+fn the_top_level_has_what_it_should_and_no_more() {
+    const KEPT: &[&str] =
+        &["Cargo.toml", "Cargo.lock", "LICENSE", "README.md", "assets", "src", "tests"];
+    let left = std::fs::read_to_string(root().join(".gitignore")).unwrap();
+    let left: Vec<&str> = left.lines().map(|line| line.trim_matches('/')).collect();
+    let entries = std::fs::read_dir(root()).unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let problems: Vec<String> = names
+        .filter(|name| !name.starts_with('.'))
+        .filter(|name| !KEPT.contains(&name.as_str()) && !left.contains(&name.as_str()))
+        .collect();
+    fail_with(&problems);
+}
+
 #[test]
 fn every_module_says_what_it_owns() {
     let mut problems = Vec::new();
