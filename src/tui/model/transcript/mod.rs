@@ -245,11 +245,16 @@ impl Transcript {
         }
     }
 
-    /// Whether it is a subagent that was said to run, or inside one.
+    /// Whether it is a subagent that was said to run or works in the background, or inside one.
     fn outlives_the_turn(&self, id: BlockId) -> bool {
         let mut at = self.block(id);
         while let Some(block) = at {
-            if matches!(&block.kind, BlockKind::Subagent(agent) if agent.running && agent.told) {
+            let goes_on = match &block.kind {
+                BlockKind::Subagent(agent) => agent.running && agent.told,
+                BlockKind::Tool(call) => call.is_in_background(),
+                _ => false,
+            };
+            if goes_on {
                 return true;
             }
             at = block.parent.and_then(|parent| self.block(parent));

@@ -148,9 +148,16 @@ pub struct ToolCall {
     pub placeholder: bool,
     /// Came from a replayed history: its times mean nothing.
     pub replayed: bool,
+    /// Works in the background: it goes on when its turn is over.
+    pub background: bool,
 }
 
 impl ToolCall {
+    /// Whether it goes on without its turn.
+    pub fn is_in_background(&self) -> bool {
+        self.background && matches!(self.status, ToolStatus::Pending | ToolStatus::Running)
+    }
+
     /// Milliseconds it took, or takes so far.
     pub fn elapsed_ms(&self, now_ms: u64) -> Option<u64> {
         if self.replayed {

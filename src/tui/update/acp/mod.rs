@@ -230,7 +230,13 @@ fn tool_call(transcript: &mut Transcript, child: Child<'_>, call: &acp::ToolCall
         set_input(card, call.raw_input.as_ref(), spills);
         set_output(card, call.raw_output.as_ref(), spills);
         embedded_terminal(card, call.meta.as_ref());
+        card.background |= is_background(call.meta.as_ref());
     });
+}
+
+/// Whether a card's metadata names the task that goes on when the turn is over.
+fn is_background(meta: Option<&acp::Meta>) -> bool {
+    meta.and_then(|meta| meta.get("backgroundTask")).is_some_and(Value::is_object)
 }
 
 fn tool_update(
@@ -266,6 +272,7 @@ fn tool_update(
         set_input(card, fields.raw_input.as_ref(), spills);
         set_output(card, fields.raw_output.as_ref(), spills);
         embedded_terminal(card, change.meta.as_ref());
+        card.background |= is_background(change.meta.as_ref());
     });
 }
 

@@ -58,6 +58,28 @@ fn an_empty_plan_is_no_card_unless_it_empties_one() {
     assert!(emptied.blocks().len() == 1 && left.entries.is_empty());
 }
 
+#[test]
+fn what_works_in_the_background_goes_on_when_its_turn_is_over() {
+    let task = json!({"status": "in_progress", "_meta": {"backgroundTask": {"taskId": "t"}}});
+    let mut t = Transcript::new();
+    t.begin_turn("go", vec![], 0);
+    let running = json!({"status": "in_progress"});
+    tell(&mut t, &[tool("bg", &running), tool("fg", &running), change("bg", &task)]);
+    t.end_turn(None, None, 2000);
+    assert_eq!(
+        outline(&t)[1..3],
+        ["tool[Running bg] ".to_owned(), "tool[Cancelled fg] ".to_owned()]
+    );
+    assert!(t.is_animated());
+    tell(&mut t, &[change("bg", &json!({"status": "completed"}))]);
+    assert_eq!(outline(&t)[1], "tool[Completed bg] ");
+    assert!(!t.is_animated());
+    // An agent that is gone works on nothing.
+    let mut t = told(&[tool("bg", &running), change("bg", &task)]);
+    t.settle(3000);
+    assert_eq!(outline(&t), ["tool[Cancelled bg] "]);
+}
+
 fn tool(id: &str, more: &Value) -> Value {
     let mut update = json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": id});
     merge(&mut update, more);

@@ -165,6 +165,9 @@ fn tool_header(call: &ToolCall, block: &Block, desk: &Desk<'_>, now_ms: u64) -> 
     if call.status == ToolStatus::Cancelled {
         facts.push(("cancelled".to_owned(), theme.warning));
     }
+    if call.is_in_background() {
+        facts.push(("in the background".to_owned(), theme.dim));
+    }
     let lines = output::line_count(call, desk.transcript);
     if output::is_quiet(call) && lines > 0 && !desk.expanded {
         facts.push((count(lines, "line"), theme.dim));

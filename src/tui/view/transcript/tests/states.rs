@@ -15,6 +15,7 @@ const STATES: &[Kind] = &[
     Kind { name: "tool_output", fill: outputs },
     Kind { name: "diff_odd", fill: odd_diffs },
     Kind { name: "terminal_ends", fill: terminal_ends },
+    Kind { name: "background", fill: in_the_background },
     Kind { name: "plan_ends", fill: plan_ends },
     Kind { name: "subagent_odd", fill: odd_subagents },
     Kind { name: "notice_long", fill: long_notices },
@@ -208,6 +209,23 @@ fn terminal_ends(t: &mut Transcript) {
             t.terminal_exit(id, &exit);
         }
     }
+}
+
+fn in_the_background(t: &mut Transcript) {
+    t.begin_turn("build it", vec![], 0);
+    for (id, title) in [
+        ("build", "cargo build --release"),
+        ("构建", "构建所有的东西 --with-a-name-that-is-too-long-for-a-phone --and-more"),
+        ("done", "cargo fmt"),
+    ] {
+        card(t, id, |card| {
+            card.kind = ToolKind::Execute;
+            card.title = title.to_owned();
+            card.status = ToolStatus::Running;
+            card.background = id != "done";
+        });
+    }
+    t.end_turn(None, Some(1_200), 9_000);
 }
 
 fn plan_ends(t: &mut Transcript) {
