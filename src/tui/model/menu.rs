@@ -1,7 +1,7 @@
 //! The slash menu's content: our commands, the agent's, and which of them fit what is typed.
 //! Data only; `update::slash` runs them, `view::composer` and `view::help` show them.
 
-use super::{Model, fuzzy};
+use super::{Ability, Model, fuzzy};
 
 /// A command of our own.
 #[derive(Debug, Clone, Copy)]
@@ -67,10 +67,24 @@ pub fn is_open(model: &Model) -> bool {
         && !rows(model).is_empty()
 }
 
+/// Whether our command of this name stands in for the agent's: where the agent lets the terminal choose,
+/// a list to choose from is more than a command's text.
+pub fn stands_in(model: &Model, name: &str) -> bool {
+    let settings = &model.session.settings;
+    match name {
+        "model" => settings.of_category("model").is_some(),
+        "thought" => settings.of_category("thought_level").is_some(),
+        "mode" => settings.of_category("mode").is_some() || !settings.modes.is_empty(),
+        "resume" => model.agent.can(Ability::List),
+        _ => false,
+    }
+}
+
 /// The rows that fit what was typed, best first; the agent's own commands before ours.
 pub fn rows(model: &Model) -> Vec<MenuRow> {
     let Some(name) = typed(model) else { return Vec::new() };
-    let agent = model.session.commands.iter().map(|c| MenuRow {
+    let theirs = model.session.commands.iter().filter(|c| !stands_in(model, &c.name));
+    let agent = theirs.map(|c| MenuRow {
         name: c.name.clone(),
         help: c.description.clone(),
         hint: c.hint.clone(),

@@ -2,7 +2,7 @@
 
 use super::{agents, login, overlay, queue, quit, session, turn};
 use crate::tui::keymap::{self, Action, Context, Key};
-use crate::tui::model::menu::{LOCAL, MenuRow, rows, typed};
+use crate::tui::model::menu::{LOCAL, MenuRow, rows, stands_in, typed};
 use crate::tui::model::{Menu, Model};
 use crate::tui::msg::{Cmd, CopyWhat, Scroll};
 
@@ -91,13 +91,13 @@ fn dismiss_and_send(model: &mut Model, cmds: &mut Vec<Cmd>) {
     turn::send(model, cmds);
 }
 
-/// Runs the draft when it is one of our commands (and not one of the agent's); returns whether.
+/// Runs the draft when it is one of our commands (and not the agent's to run); returns whether.
 pub(super) fn run_typed(model: &mut Model, cmds: &mut Vec<Cmd>) -> bool {
     let text = model.composer.text().trim().to_owned();
     let Some(line) = text.strip_prefix('/').filter(|l| !l.contains('\n')) else { return false };
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let agents = model.session.commands.iter().any(|c| c.name == name);
-    if agents || !LOCAL.iter().any(|c| c.name == name) {
+    if agents && !stands_in(model, name) || !LOCAL.iter().any(|c| c.name == name) {
         return false;
     }
     model.composer.take();

@@ -1,7 +1,7 @@
 use super::*;
 use crate::tui::keymap::Key;
-use crate::tui::model::{Ability, AskKind, Overlay, Phase, Start, Turn};
-use crate::tui::msg::{AgentCmd, AgentMsg, Failure, FormAnswer, Opening, Scroll};
+use crate::tui::model::{Ability, AgentCommand, AskKind, Overlay, Phase, Start, Turn};
+use crate::tui::msg::{AgentCmd, AgentMsg, Failure, FormAnswer, Opening, Scroll, SessionFact};
 use serde_json::{Value, json};
 
 /// A model with an open session, and a clock that tests move.
@@ -322,6 +322,37 @@ fn our_commands_run_and_do_not_reach_the_agent() {
     assert!(m.overlay.is_some() && m.composer.is_empty());
     keys(&mut m, "<esc>");
     assert!(keys(&mut m, "/qui<ret>").contains(&Cmd::Quit));
+}
+
+#[test]
+fn a_list_to_choose_from_stands_in_for_the_agents_command_where_there_is_one() {
+    let learn = |m: &mut Model, fact: SessionFact| {
+        send(m, AgentMsg::Learned { session_id: "s".into(), fact });
+    };
+    let theirs = ["model", "resume", "status"].map(|name| AgentCommand {
+        name: name.into(),
+        description: "theirs".into(),
+        hint: String::new(),
+    });
+    let prompts =
+        |cmds: &[Cmd]| cmds.iter().any(|cmd| matches!(cmd, Cmd::Agent(AgentCmd::Prompt { .. })));
+    let mut m = ready();
+    learn(&mut m, SessionFact::Commands(theirs.to_vec()));
+    // Nothing to choose from: the agent's own command.
+    assert!(prompts(&keys(&mut m, "/model<ret>")));
+    let mut m = ready();
+    learn(&mut m, SessionFact::Commands(theirs.to_vec()));
+    let model = json!({"id": "model", "name": "Model", "category": "model", "type": "select", "currentValue": "a",
+        "options": [{"value": "a", "name": "A"}, {"value": "b", "name": "B"}]});
+    learn(&mut m, SessionFact::Options(vec![model]));
+    keys(&mut m, "/mod");
+    let rows = crate::tui::model::menu::rows(&m);
+    assert_eq!(rows.iter().filter(|row| row.name == "model").count(), 1, "{rows:?}");
+    assert!(!prompts(&keys(&mut m, "el<ret>")));
+    assert!(matches!(&m.overlay, Some(Overlay::Picker(_))));
+    keys(&mut m, "<esc>");
+    // What is only the agent's to know stays the agent's.
+    assert!(prompts(&keys(&mut m, "/status<ret>")));
 }
 
 #[test]

@@ -243,6 +243,17 @@ fn a_list_of_sessions_says_that_there_are_more_than_were_read() {
 }
 
 #[test]
+fn a_list_with_nothing_in_it_says_so_and_not_that_nothing_fits() {
+    check("no_sessions", || {
+        let mut model = ready();
+        model.agent.abilities.push(Ability::List);
+        keys(&mut model, "/resume<ret>");
+        tell(&mut model, AgentMsg::Sessions(Ok(json!({"sessions": []}))));
+        model
+    });
+}
+
+#[test]
 fn a_page_of_a_long_output_says_that_its_length_is_a_guess() {
     check("long_output", || {
         let mut model = ready();

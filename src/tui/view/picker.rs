@@ -31,6 +31,7 @@ pub(super) fn draw(
     let more = if picker.loading || picker.next_cursor.is_some() { "+" } else { "" };
     let note = match (picker.loading, count) {
         (true, 0) => "loading…".to_owned(),
+        (false, 0) if picker.total() == 0 => "none yet · Esc leaves".to_owned(),
         (false, 0) => "nothing fits · Esc leaves".to_owned(),
         _ => format!("{}/{count}{more} · Enter takes · Esc leaves", picker.selected + 1),
     };
