@@ -253,6 +253,19 @@ impl Desk {
         self.asks.remove(0)
     }
 
+    /// Agrees to whatever has been asked, with the first option; a form is declined.
+    fn agree(&mut self) {
+        while let Some(ask) = self.asks.pop() {
+            match ask.params["options"].as_array().and_then(|options| options.first()) {
+                Some(option) => {
+                    let option = option["optionId"].as_str().unwrap().to_owned();
+                    ask.select(&option);
+                }
+                None => ask.responder.respond(json!({"action": "decline"})).unwrap(),
+            }
+        }
+    }
+
     /// Waits until an update of the session says so.
     async fn until(&mut self, session: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let mut at = 0;

@@ -22,15 +22,7 @@ async fn round(desk: &mut Desk, session: &str) {
         let id = desk.prompt(session, text);
         while !desk.answers.contains_key(&id) {
             desk.step().await;
-            while let Some(ask) = desk.asks.pop() {
-                match ask.params["options"].as_array().and_then(|it| it.first()) {
-                    Some(option) => {
-                        let option = option["optionId"].as_str().unwrap().to_owned();
-                        ask.select(&option);
-                    }
-                    None => ask.responder.respond(json!({"action": "decline"})).unwrap(),
-                }
-            }
+            desk.agree();
         }
     }
     // Two that are stopped, one of them before it began.

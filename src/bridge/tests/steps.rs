@@ -3,24 +3,11 @@
 
 use super::*;
 
-/// Agrees to whatever has been asked.
-fn agree(desk: &mut Desk) {
-    while let Some(ask) = desk.asks.pop() {
-        match ask.params["options"].as_array().and_then(|options| options.first()) {
-            Some(option) => {
-                let option = option["optionId"].as_str().unwrap().to_owned();
-                ask.select(&option);
-            }
-            None => ask.responder.respond(json!({"action": "decline"})).unwrap(),
-        }
-    }
-}
-
 /// Goes on with the turn until `steps` messages have come; what the last of them asks is left open.
 /// False when the turn ended before.
 async fn go(desk: &mut Desk, turn: u64, steps: usize) -> bool {
     for _ in 0..steps {
-        agree(desk);
+        desk.agree();
         if desk.answers.contains_key(&turn) {
             return false;
         }
@@ -42,7 +29,7 @@ async fn an_engine_that_dies_at_any_step_of_a_turn_leaves_nothing_open_and_nothi
             desk.player.kill();
             while !desk.answers.contains_key(&turn) {
                 desk.step().await;
-                agree(&mut desk);
+                desk.agree();
             }
             assert!(desk.text(&session).starts_with(&said), "{script}, step {steps}");
             assert_eq!(desk.open_cards(&session), HashSet::new(), "{script}, step {steps}");
