@@ -14,7 +14,6 @@ pub(super) fn limit(method: &str) -> Duration {
     let seconds = match method {
         // Cold starts of 10 s and more are on record.
         "session/create" | "session/fork" | "session/messages" | "v4/conversation/rowsRange" => 60,
-        "session/resume" => 45,
         // Engines before 0.16.9 answer when the whole compaction is over.
         "session/compact" => 330,
         "session/read" | "session/events" | "session/send" | "session/goal" | "mcp/list" => 20,
@@ -24,7 +23,9 @@ pub(super) fn limit(method: &str) -> Duration {
         | "session/close"
         | "runtime/capabilities"
         | "provider/updateAccountConfig" => 10,
-        "session/setMode"
+        // Resuming is tried several times.
+        "session/resume"
+        | "session/setMode"
         | "session/setModel"
         | "session/setThoughtLevel"
         | "session/cancelBackgroundTask"

@@ -1,5 +1,5 @@
-//! A scripted turn that is hit at every one of its steps: the engine dies, or the client goes. The
-//! bridge itself is killed at every step by an end-to-end test, since that takes a process.
+//! A scripted turn that is hit at every one of its steps: the engine dies, or the client goes. What
+//! is left of real processes then, and of a bridge that is killed, is looked at end to end.
 
 use super::*;
 

@@ -18,7 +18,7 @@ pub(crate) enum Cont {
     Create,
     Lookup,
     Resume {
-        retried: bool,
+        lost: u8,
     },
     Subscribe,
     Presentation,
@@ -212,7 +212,7 @@ impl Machine {
         match cont {
             Cont::Create => self.on_created(reply),
             Cont::Lookup => self.on_lookup(reply),
-            Cont::Resume { retried } => self.on_resumed(retried, reply),
+            Cont::Resume { lost } => self.on_resumed(lost, reply),
             Cont::Subscribe => self.on_subscribed(reply),
             Cont::Presentation => self.on_presentation(reply),
             Cont::Close { req } => self.on_closed(req, reply),

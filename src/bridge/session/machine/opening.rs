@@ -11,6 +11,9 @@ use super::{Cont, Effect, EngineUp, Machine, Record, ReqId, Token, session_not_f
 use crate::bridge::engine::EngineError;
 use crate::bridge::session::failure;
 
+/// How often a resume is sent before the engine counts as hung. Each try has its 15 s.
+const RESUME_TRIES: u8 = 6;
+
 impl Machine {
     /// Runs `waiter` as soon as the session is loaded, loading it when needed.
     pub(crate) fn with_link(&mut self, waiter: Waiter) {
@@ -38,7 +41,7 @@ impl Machine {
                 self.meet_engine(up);
                 match (self.engine_sid().map(str::to_owned), self.link.workspace.is_some()) {
                     (None, _) => self.create(),
-                    (Some(_), true) => self.resume(false),
+                    (Some(_), true) => self.resume(0),
                     (Some(sid), false) => {
                         self.call("session/list", json!({"sessionIds": [sid]}), Cont::Lookup);
                     }
@@ -87,15 +90,16 @@ impl Machine {
                 let Some(info) = info else { return self.session_is_gone() };
                 self.link.workspace = info.get("workspace").cloned().filter(Value::is_object);
                 self.adopt_title(info);
-                self.resume(false);
+                self.resume(0);
             }
             // An engine that cannot filter by id still resumes by id.
-            Err(EngineError::Rpc(_)) => self.resume(false),
+            Err(EngineError::Rpc(_)) => self.resume(0),
             Err(error) => self.opening_failed(&error),
         }
     }
 
-    pub(crate) fn resume(&mut self, retried: bool) {
+    /// `lost` counts the tries before this one that nothing came of.
+    pub(crate) fn resume(&mut self, lost: u8) {
         let Some(sid) = self.engine_sid().map(str::to_owned) else { return self.create() };
         self.emit(Effect::Attach(sid.clone()));
         let mut params =
@@ -105,10 +109,10 @@ impl Machine {
         {
             map.insert("mcpServers".to_owned(), Value::Array(self.seed.mcp.clone()));
         }
-        self.call("session/resume", params, Cont::Resume { retried });
+        self.call("session/resume", params, Cont::Resume { lost });
     }
 
-    pub(crate) fn on_resumed(&mut self, retried: bool, reply: Result<Box<RawValue>, EngineError>) {
+    pub(crate) fn on_resumed(&mut self, lost: u8, reply: Result<Box<RawValue>, EngineError>) {
         match reply.and_then(|raw| Ok((failure::parse(&raw)?, raw))) {
             Ok((snapshot, raw)) => {
                 self.link.hydrated = false;
@@ -116,10 +120,10 @@ impl Machine {
                 self.adopt_snapshot(&snapshot);
                 self.subscribe();
             }
-            // A cold engine drops requests: one more try.
-            Err(EngineError::Timeout { .. }) if !retried => self.resume(true),
+            // A cold engine drops requests; one that reads a long history needs its time.
+            Err(EngineError::Timeout { .. }) if lost + 1 < RESUME_TRIES => self.resume(lost + 1),
             Err(EngineError::Timeout { .. }) if self.link.deaf == Deaf::No => {
-                // Twice silent for that long: it hangs. Its end is heard as an event.
+                // Silent for a minute and a half: it hangs. Its end is heard as an event.
                 self.link.deaf = Deaf::Ending;
                 self.emit(Effect::KillEngine);
             }
@@ -167,7 +171,7 @@ impl Machine {
                 self.open_workspace_topic();
             }
             // Put away between the two steps: loaded again.
-            Err(error) if error.is_not_active() && self.subscribes_again() => self.resume(false),
+            Err(error) if error.is_not_active() && self.subscribes_again() => self.resume(0),
             // A cold engine drops requests.
             Err(EngineError::Timeout { .. }) if self.subscribes_again() => self.subscribe(),
             Err(error) => self.opening_failed(&error),
