@@ -88,6 +88,7 @@ test "$1" = base || exit 9
 if test "$2" = --login; then
   printf '%s? ' "$LOGIN_QUESTION"
   read -r code
+  test "$code" != stop || kill -INT $$
   test "$code" = sesame || { echo "no such code: $code"; exit 3; }
   : > "$HOME/token"
   exit 0
@@ -164,6 +165,27 @@ fn an_agents_own_login_gets_the_terminal_and_the_held_prompt_goes_on() {
     assert!(!wire.contains("\"authenticate\""), "that is not for it: {wire}");
     assert_eq!(wire.matches("\"initialize\"").count(), 2, "the agent was started again");
     terminal.keys("\x03\x03");
+    terminal.wait_exit();
+    terminal.assert_restored();
+    world.assert_no_orphans();
+}
+
+#[test]
+fn a_ctrl_c_that_reaches_us_after_its_login_was_left_ends_nothing() {
+    let world = World::new();
+    let mut terminal = locked(&world, "agent");
+    begin_login(&mut terminal, 1);
+    // Ended as by a Ctrl-C of which we have not heard yet.
+    terminal.keys("stop\r");
+    wait_for_nth(&mut terminal, "Press Enter to go back", 1);
+    terminal.keys("\r");
+    terminal.wait_for("not logged in: the login ended with signal: 2");
+    terminal.signal(rustix::process::Signal::INT);
+    begin_login(&mut terminal, 2);
+    terminal.keys("sesame\r");
+    terminal.wait_for("ask for something");
+    // The next one is meant for us.
+    terminal.signal(rustix::process::Signal::INT);
     terminal.wait_exit();
     terminal.assert_restored();
     world.assert_no_orphans();

@@ -7,6 +7,7 @@ use std::io::{self, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::ExitStatus;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
@@ -21,6 +22,9 @@ use crate::tui::terminal::reader::Reader;
 
 /// Largest text that is taken back from an editor.
 const MAX_EDITED: u64 = 64 * 1024 * 1024;
+
+/// How much later than the program it ended a Ctrl-C may reach us, on a machine that is busy.
+const LATE: Duration = Duration::from_secs(5);
 
 /// Who has the terminal.
 pub(super) enum Guest {
@@ -75,6 +79,9 @@ impl App {
 
     /// Ctrl-C on a terminal that a guest has is for the guest.
     pub(super) fn interrupted(&mut self) {
+        if self.late_interrupt.take().is_some_and(|since| since.elapsed() < LATE) {
+            return;
+        }
         match &mut self.guest {
             None => self.hangup(),
             Some(Guest::Leaving { interrupt_due, .. }) if *interrupt_due => *interrupt_due = false,
@@ -232,9 +239,10 @@ impl App {
 
     /// The user has read what a failed login said.
     pub(super) fn taken_leave(&mut self) {
-        if let Some(Guest::Leaving { why, .. }) =
+        if let Some(Guest::Leaving { why, interrupt_due }) =
             self.guest.take_if(|guest| matches!(guest, Guest::Leaving { .. }))
         {
+            self.late_interrupt = interrupt_due.then(Instant::now);
             self.return_at_once();
             self.carry(Msg::LoginEnded(Err(why)), Dirty::Now);
         }

@@ -151,6 +151,8 @@ struct App {
     jobs: Jobs,
     editor: String,
     guest: Option<guest::Guest>,
+    /// The terminal was taken back before the Ctrl-C that ended its guest had reached us.
+    late_interrupt: Option<std::time::Instant>,
     /// Conversations shown so far: each has spilled texts of its own.
     conversations: u32,
 }
@@ -215,6 +217,7 @@ impl App {
             jobs: Jobs::new(Clipboard::new(&env, &state_dir.join("tui"))),
             editor: editor::named(&env),
             guest: None,
+            late_interrupt: None,
             env,
             state_dir,
             conversations: 0,
