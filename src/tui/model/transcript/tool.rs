@@ -155,7 +155,7 @@ pub struct ToolCall {
 impl ToolCall {
     /// Whether it goes on without its turn.
     pub fn is_in_background(&self) -> bool {
-        self.background && matches!(self.status, ToolStatus::Pending | ToolStatus::Running)
+        self.background && !self.status.is_final()
     }
 
     /// Milliseconds it took, or takes so far.
